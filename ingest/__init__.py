@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         encode_result as encode_result,
     )
     from .past import as_of as as_of
-    from .pipeline import Pipeline as Pipeline
+    from .pipeline.pipeline import Pipeline as Pipeline
     from .queries.base import Ask as Ask
     from .queries.client import Client as Client
     from .results.reading import read_results as read_results
@@ -110,7 +110,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "formats.replies": "DeadLetter decode_dead_letter decode_reply encode_dead_letter encode_reply",
     "formats.results": "Result decode_result encode_result",
     "past": "as_of",
-    "pipeline": "Pipeline",
+    "pipeline.pipeline": "Pipeline",
     "queries.base": "Ask",
     "queries.client": "Client",
     "results.reading": "read_results",

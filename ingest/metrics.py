@@ -1,7 +1,7 @@
 """A pipeline's figures for Prometheus: a collector that looks at the pipeline when it is scraped.
 
-Idea: the pipeline counts and times what it does anyway (`pipeline.stages`, `outputs.rejected_by`,
-the graph's own figures); this reads it from the thread that answers the scrape, so that a pipeline
+Idea: the pipeline counts and times what it does anyway (`pipeline.stats`, `outputs.rejected_by`,
+the graph's own figures); this reads it in the thread that answers the scrape. So a pipeline that
 nobody scrapes pays nothing and knows nothing of Prometheus.
 
 Counters start at 0 with the process, except for lpma_operations_total and lpma_expired_total, which
@@ -26,8 +26,8 @@ from lpma.dependencies import MissingPackage, how_to_install
 from .addresses import parse_address
 from .bounded_server import BoundedServer
 from .closing import Closing
+from .pipeline.windows import width_of
 from .timers import BOUNDS_S
-from .window import width_of
 
 try:
     from prometheus_client import CollectorRegistry, MetricsHandler
@@ -44,7 +44,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from .pipeline import Pipeline
+    from .pipeline.pipeline import Pipeline
     from .results.publisher import Publisher
     from .types import Partition
 
@@ -54,35 +54,31 @@ class PipelineCollector(Collector):
     `MetricsServer`."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+        self._pipeline, self._stats = pipeline, pipeline.stats
 
     def collect(self) -> Iterator[Any]:
-        pipeline = self._pipeline
+        pipeline, stats = self._pipeline, self._stats
         for name, said, value in (
-            ("lpma_operations", "Operations applied since the stream began", pipeline.operations),
-            ("lpma_batches", "Batches applied", pipeline.batches),
-            ("lpma_queries", "Queries answered or refused", pipeline.queries),
-            ("lpma_duplicates", "Records dropped as sent before", pipeline.duplicates),
-            ("lpma_expired", "Edges expired since the stream began", pipeline.expired),
-            ("lpma_window_late", "Edges that came too old for the window", pipeline.late_by_window),
-            ("lpma_window_untimed", "Updates without a time, for a window", pipeline.untimed),
+            ("lpma_operations", "Operations applied since the stream began", stats.operations),
+            ("lpma_batches", "Batches applied", stats.batches),
+            ("lpma_queries", "Queries answered or refused", stats.queries),
+            ("lpma_duplicates", "Records dropped as sent before", stats.duplicates),
+            ("lpma_expired", "Edges expired since the stream began", stats.expired),
+            ("lpma_window_late", "Edges that came too old for the window", stats.late_by_window),
+            ("lpma_window_untimed", "Updates without a time, for a window", stats.untimed),
         ):
             yield CounterMetricFamily(name, said, value)
-        yield self._by_reason(
-            "lpma_unchanged", "Operations applied that changed nothing",
-            self._pipeline.unchanged.as_dict(),
-        )  # fmt: skip
-        yield self._by_reason(
-            "lpma_dead_letters", "Records that were not applied",
-            self._pipeline.outputs.rejected_by.copy(),
-        )  # fmt: skip
+        unchanged, rejected = stats.unchanged.as_dict(), pipeline.outputs.rejected_by.copy()
+        said = "Operations applied that changed nothing"
+        yield self._by_reason("lpma_unchanged", said, unchanged)
+        yield self._by_reason("lpma_dead_letters", "Records that were not applied", rejected)
         yield self._stages()
         if pipeline.results is not None:
             yield from self._results(pipeline.results)
         yield from self._checkpoints()
         yield from self._graph()
         yield from self._window()
-        if lag := pipeline.lag():
+        if lag := self._stats.lag():
             yield self._lag(lag)
 
     def _by_reason(self, name: str, said: str, counts: dict[str, int]) -> CounterMetricFamily:
@@ -96,7 +92,7 @@ class PipelineCollector(Collector):
             "lpma_stage_seconds", "Seconds a passage through a stage took", labels=["stage"]
         )
         bounds = [*map(str, BOUNDS_S), "+Inf"]
-        for name, stage in self._pipeline.stages:
+        for name, stage in self._stats.stages:
             buckets = zip(bounds, accumulate(stage.counts), strict=True)
             family.add_metric([name], list(buckets), sum_value=stage.seconds)
         return family
@@ -114,12 +110,12 @@ class PipelineCollector(Collector):
         )
 
     def _checkpoints(self) -> Iterator[GaugeMetricFamily]:
-        age = self._pipeline.checkpoint_age
+        age = self._stats.checkpoint_age
         if age is not None:
             yield GaugeMetricFamily(
                 "lpma_checkpoint_age_seconds", "Since the last checkpoint, or the start", age
             )
-        figures = self._pipeline.checkpoint_figures
+        figures = self._stats.checkpoint_figures
         if figures is not None:
             yield GaugeMetricFamily(
                 "lpma_checkpoint_duration_seconds", "What the last checkpoint took, until it was "
@@ -137,7 +133,7 @@ class PipelineCollector(Collector):
 
     def _window(self) -> Iterator[GaugeMetricFamily]:
         """In the unit of the edges' times."""
-        width, before = width_of(self._pipeline.settings.window), self._pipeline.expired_before
+        width, before = width_of(self._pipeline.settings.window), self._stats.expired_before
         if width is not None:
             yield GaugeMetricFamily("lpma_window", "How long edges are kept", width)
         if before is not None:

@@ -18,13 +18,12 @@ from lpma.pma.counters import Unchanged
 from .errors import PipelineError, UnknownSetting
 from .formats.json import JsonFields
 from .formats.replies import DeadLetter
-from .ladder import ladder_of
 from .naming import by_name
-from .publishing import ResultSink, checked_alerts
+from .pipeline.windows import Width, WindowTime, width_of
+from .results.figures import ResultSink, check_figures, checked_alerts
+from .state.retention import RetentionPolicy
 from .timers import now_ms
-from .tracking import check_figures
 from .types import REPLIES, Ids, Late, Reply, Sink
-from .window import Width, WindowTime, width_of
 
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
@@ -76,9 +75,9 @@ class RecordSettings:
 
     records: Literal["msgpack"] | JsonFields = "msgpack"  # updates; queries are msgpack always
     names: bool = False  # True: vertices go by any integer of 64 bits, or by text
-    late: Late = "apply"  # what becomes of late operations: see `lateness.py`
+    late: Late = "apply"  # what becomes of late operations: see `pipeline/windows.py`
     max_lateness: int = 0  # behind the newest event time, in its unit
-    window: Width = None  # edges are kept so long: see `sliding.py`; None: for ever
+    window: Width = None  # edges are kept so long; None: for ever
     window_time: WindowTime = "event"  # what moves the window
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
@@ -172,11 +171,10 @@ class Settings(RecordSettings):
     history: History = 100_000
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
     keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
-    track: Sequence[str] = ()  # figures kept after every batch: see `tracking.py`
+    track: Sequence[str] = ()  # figures kept after every batch: see `results/figures.py`
     results: ResultSink = None
-    alerts: Sequence[str] = ()  # rules, as "core >= 20": see `rules.py`
-    # Records of a new stream: see `first_records.py`.
-    stop_if_first_bad: StopIfFirstBad = 0
+    alerts: Sequence[str] = ()  # rules, as "core >= 20"
+    stop_if_first_bad: StopIfFirstBad = 0  # of a new stream: see `pipeline/outputs.py`
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
@@ -194,7 +192,7 @@ class Settings(RecordSettings):
         object.__setattr__(self, "track", check_figures(self.track))
         alerts = checked_alerts(self.results, self.alerts, self.track)
         object.__setattr__(self, "alerts", alerts)
-        ladder_of("" if self.keep_checkpoints is None else self.keep_checkpoints)
+        RetentionPolicy.of("" if self.keep_checkpoints is None else self.keep_checkpoints)
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
         check_device(self.device)
@@ -280,7 +278,7 @@ class BatchStats:
     ...     _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
     ...     with ingest.Pipeline(log, lpma.Graph(device="cpu")) as pipeline:
     ...         _ = pipeline.run("end")
-    >>> pipeline.history[-1].num_edges
+    >>> pipeline.stats.history[-1].num_edges
     2
     """
 
@@ -306,7 +304,7 @@ class CheckpointFigures:
     >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
     ...     _ = pipeline.run("end")
     ...     pipeline.checkpoint_now()
-    ...     pipeline.checkpoint_figures.operations
+    ...     pipeline.stats.checkpoint_figures.operations
     2
     """
 

@@ -13,16 +13,19 @@ Timing a passage takes under a microsecond; a batch passes each stage a few time
     reply        queries answered, dead letters sent         if there are any
     checkpoint   the time the stream stood still for one     once a checkpoint
 
-Tracking and results may go on beside the stream (`following.py`): then the stream does not spend
-all of their time.
+Tracking and results may go on beside the stream (`results/worker.py`): then the stream does not
+spend all of their time.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self
+
+SLOW_S = 5.0  # from which on a delay is told
 
 # Upper bounds of a passage in seconds, the last one open: a histogram of a factor 2 to 2.5.
 BOUNDS_S = (
@@ -84,3 +87,37 @@ class Stages:
     def seconds(self) -> dict[str, float]:
         """Stage → seconds spent in it."""
         return {name: stage.seconds for name, stage in self}
+
+
+class Delay:
+    """Something that is done again and again, one at a time. clock: in seconds.
+
+    >>> from ingest.timers import Delay
+    >>> now = 100.0
+    >>> writing = Delay("results are not written", lambda: now)
+    >>> with writing.under_way():
+    ...     now += 7
+    ...     print(writing.said("no broker answers"))
+    results are not written for 7 s: no broker answers
+    >>> print(writing.said())
+    None
+    """
+
+    def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._what = what
+        self._clock = clock
+        self._since: float | None = None
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Within, it is done. What an error ends stays undone, and is told so."""
+        self._since = self._clock()
+        yield
+        self._since = None
+
+    def said(self, why: str | None = None) -> str | None:
+        """That it takes long, and why; None if it does not. May be called from any thread."""
+        since = self._since
+        if since is None or (lasted := self._clock() - since) < SLOW_S:
+            return None
+        return f"{self._what} for {lasted:.0f} s: {why or 'no answer from where they go'}"

@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
 from lpma import Edges, Neighbors
 from lpma.batch.columns import Columns, Kind
 from lpma.file.atomic import Writable
+from lpma.pma.counters import Unchanged
+
+if TYPE_CHECKING:
+    from lpma.engine.answers import Answers
 
 Array = npt.NDArray[Any]
 
@@ -281,3 +285,37 @@ class Image(Protocol):
     """A part of a checkpoint, copied: it no longer changes. `lpma.Graph.image` makes one."""
 
     def write(self, file: Writable, /) -> object: ...
+
+
+class Directions(Protocol):
+    """What must be known of a graph to know which queries it can answer."""
+
+    @property
+    def directed(self) -> bool: ...
+    @property
+    def has_predecessors(self) -> bool: ...
+
+
+class StreamGraph(Directions, Protocol):
+    """What a pipeline needs of a graph; `lpma.Graph` has it.
+
+    `apply` changes nothing if it raises OutOfMemory, unless that is AnswersTooLarge: then the
+    updates are applied. Batches have been validated. `image` is a copy of all it holds; see
+    checkpointer.Part."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def num_edges(self) -> int: ...
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def levels(self) -> int: ...
+    @property
+    def density(self) -> float: ...
+    @property
+    def unchanged(self) -> Unchanged: ...
+    @property
+    def expired(self) -> int: ...
+    def apply(self, batch: Columns, /) -> Answers | Sequence[Answer]: ...
+    def image(self, old: Any = None, /) -> Image: ...

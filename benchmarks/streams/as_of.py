@@ -81,9 +81,9 @@ def _flow(
             flowed += time.perf_counter() - started
             time.sleep(1.1)  # into the next rung
             pipeline.checkpoint_now()
-            graph, figures = pipeline.graph, pipeline.checkpoint_figures
+            graph, figures = pipeline.graph, pipeline.stats.checkpoint_figures
             assert figures is not None
-            noted.append((pipeline.operations, graph.version, flowed, figures.number))
+            noted.append((pipeline.stats.operations, graph.version, flowed, figures.number))
             edges[graph.version] = graph.num_edges
     return noted, edges
 

@@ -118,7 +118,7 @@ def steps_of(
 
 def _note(pipeline: Pipeline, commits: list[float], stopped: list[float]) -> None:
     """Add the figures of a checkpoint that has been committed since; the first is not counted."""
-    figures = pipeline.checkpoint_figures
+    figures = pipeline.stats.checkpoint_figures
     if figures is not None and figures.number > len(commits):
         commits.append(figures.seconds)
         stopped.append(figures.stopped)

@@ -203,7 +203,7 @@ def _ingest(reading: _Reading) -> None:
         reading.done.value = 0
 
         def after(_: Pipeline) -> bool:
-            updates = pipeline.operations - pipeline.queries
+            updates = pipeline.stats.operations - pipeline.stats.queries
             if reading.done.value < reading.operations <= updates:
                 reading.seconds.value = time.perf_counter() - started
             reading.processor.value = time.process_time()

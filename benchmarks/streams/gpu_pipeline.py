@@ -130,13 +130,13 @@ def _add(report: Report, name: str, cell: Cell, streams: _Streams) -> lpma.Graph
     pipeline, seconds = _through(name, cell, source, operations // 4)
     if isinstance(source, SqliteLog):
         source.close()
-    if pipeline.operations != operations:
-        raise WrongAnswer(f"{pipeline.operations} operations of {operations}")
-    stages = pipeline.stages.seconds()
+    if pipeline.stats.operations != operations:
+        raise WrongAnswer(f"{pipeline.stats.operations} operations of {operations}")
+    stages = pipeline.stats.stages.seconds()
     report.add({
         "device": name, "source": cell.source, "batch": cell.batch,
         "queries": "0.1 %" if cell.queries else "none",
-        "checkpoints": pipeline.stages.checkpoint.passages - 1 if cell.checkpoints else None,
+        "checkpoints": pipeline.stats.stages.checkpoint.passages - 1 if cell.checkpoints else None,
         "M ops/s": operations / seconds / 1e6, "seconds": seconds, **stages,
         "between": seconds - sum(stages.values()),
     })  # fmt: skip
@@ -158,7 +158,7 @@ def _through(
             poll_records=max(1, cell.batch // RECORD), dead_letters=refuse,
             checkpoint_operations=checkpoint_operations, checkpoint_interval=1e9, **replies,
         )  # fmt: skip
-        pipeline.stages.checkpoint.seconds = 0.0  # the first: of nothing
+        pipeline.stats.stages.checkpoint.seconds = 0.0  # the first: of nothing
         clock = on_device if name == "cuda" else on_host
         seconds, _ = clock(lambda: pipeline.run(until="end"))
         pipeline.close(checkpoint=False)
@@ -171,8 +171,8 @@ def memory_s(name: str, operations: int) -> Figure:
     cell, found = Cell("memory", 10**5, queries=False, checkpoints=False), []
     for _ in range(1 + ROUNDS):
         pipeline, seconds = _through(name, cell, MemorySource(records), operations)
-        if pipeline.operations != operations:
-            raise WrongAnswer(f"{pipeline.operations} operations of {operations}")
+        if pipeline.stats.operations != operations:
+            raise WrongAnswer(f"{pipeline.stats.operations} operations of {operations}")
         found.append(seconds)
     return median(found[1:])
 

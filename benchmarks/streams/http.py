@@ -264,12 +264,12 @@ def _serve(served: _Served) -> None:
         _Paced(served) as source,
         Pipeline(source, Graph(device="cpu"), served.checkpoint) as pipeline,
         short_pauses(),
-        Service(Context(pipeline.interludes, pipeline.graph, pipeline)) as service,  # type: ignore[arg-type]
+        Service(Context(pipeline.requests, pipeline.graph, pipeline)) as service,  # type: ignore[arg-type]
     ):
         served.port_found.value = service.port
 
         def after(_: Pipeline) -> bool:
-            served.applied.value = pipeline.operations // RECORD
+            served.applied.value = pipeline.stats.operations // RECORD
             return bool(served.stop.is_set())
 
         pipeline.run(after)

@@ -96,12 +96,12 @@ def _drained(bootstrap: str, topic: str, src: Array, dst: Array) -> tuple[float,
         pipeline.run(until="end")
         total = time.perf_counter() - started
         pipeline.close(checkpoint=False)
-    if pipeline.operations != len(src):
-        raise WrongAnswer(f"{pipeline.operations} operations of {len(src)}")
+    if pipeline.stats.operations != len(src):
+        raise WrongAnswer(f"{pipeline.stats.operations} operations of {len(src)}")
     held = Lpma()
     held.graph = graph
     held.verify(Model(src, dst).fingerprint)
-    stages = pipeline.stages.seconds()
+    stages = pipeline.stats.stages.seconds()
     return total, stages["poll"], stages["apply"]
 
 

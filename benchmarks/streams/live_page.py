@@ -134,7 +134,7 @@ def _serve(told: Any) -> None:
         with Pipeline(log, graph, Path(folder) / "state", **settings) as pipeline:
             running = threading.Thread(target=pipeline.run)
             running.start()
-            served = Context(pipeline.interludes, graph, pipeline, "messages in a made-up town")
+            served = Context(pipeline.requests, graph, pipeline, "messages in a made-up town")
             with Service(served) as service:
                 told.send(service.url)
                 _feed(log, town, told)

@@ -191,7 +191,7 @@ def _ingest(road: Road, checkpoint: str, interval: float, applied: Any, stop: An
         pipeline = Pipeline(source, graph, checkpoint, **settings)
 
         def told(_: Any) -> None:
-            applied.value = pipeline.operations
+            applied.value = pipeline.stats.operations
 
         applied.value = 0
         with pipeline:

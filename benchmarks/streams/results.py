@@ -139,13 +139,13 @@ def _run(
             MemorySource(records), graph, folder / "state", batch_size=size, dead_letters=refuse,
             checkpoint_interval=1e9, checkpoint_operations=10**12, **given,
         ) as pipeline:  # fmt: skip
-            pipeline._track()  # the first time figures are computed, not followed
-            before = pipeline.stages.seconds()
+            pipeline._results.track()  # the first time figures are computed, not followed
+            before = pipeline.stats.stages.seconds()
             started, cpu_started = time.perf_counter(), time.process_time()
             pipeline.run("end")
             seconds = time.perf_counter() - started
             cpu_seconds = time.process_time() - cpu_started
-            spent = {name: s - before[name] for name, s in pipeline.stages.seconds().items()}
+            spent = {name: s - before[name] for name, s in pipeline.stats.stages.seconds().items()}
         if way in sinks:
             _check(_READERS[way](sinks[way]), graph)
         log.close()

@@ -11,7 +11,7 @@ from ..errors import PipelineError
 
 def tracked(named: str | None) -> tuple[str, ...]:
     """The figures to keep. Raises typer.BadParameter on one that is none."""
-    from ..tracking import check_figures
+    from ..results.figures import check_figures
 
     try:
         return check_figures(tuple(filter(None, (named or "").replace(" ", "").split(","))))
@@ -29,8 +29,7 @@ def shared_out(
     >>> shared_out(["core > 2", "lag > 9"], ["core"], publishes=True, serves=True)
     (['core > 2'], ['core > 2', 'lag > 9'])
     """
-    from ..publishing import check_rules, figures_of
-    from ..rules import rule_of
+    from ..results.figures import check_rules, figures_of, rule_of
     from ..service.alerts import NAMES
 
     of_results = figures_of(track) if publishes else ()

@@ -221,7 +221,7 @@ def _check_kind(given: str, identity: Identity, directory: Path) -> None:
 
 
 def _newest_state(directory: Path) -> State:
-    from ..state.admin import find_checkpoints
+    from ..state.inspection import find_checkpoints
 
     for found in reversed(find_checkpoints(directory, every_byte=False)):
         if found.checkpoint is not None:

@@ -23,8 +23,8 @@ from ._rejected import check_applied, explaining_bad
 from ._targets import open_store
 
 if TYPE_CHECKING:
-    from ..dry_run import DryRun
-    from ..state.gap import Gap
+    from ..pipeline.dry_run import DryRun
+    from ..state.stream_state import Gap
 
 SHOWN_LETTERS = 5
 
@@ -92,8 +92,8 @@ def _begun(
     settings: dict[str, Any],
 ) -> DryRun:
     """A run from the beginning."""
-    from .. import starting
-    from ..dry_run import DryRun
+    from ..pipeline import recovery
+    from ..pipeline.dry_run import DryRun
     from ..settings import Settings
     from ..state.checkpoint import State
 
@@ -101,8 +101,8 @@ def _begun(
     check_counts_alike(from_store, positions)
     graph = begin_with(from_store, asked, "cpu", settings.get("names", False))
     own = Settings(**settings)
-    starting.check_lateness(own)
-    state = State(source.identity(), starting.begin_at(source, own, positions))
+    recovery.check_lateness(own)
+    state = State(source.identity(), recovery.begin_at(source, own, positions))
     return DryRun(source, graph, own, state, answers=origin.is_log, judged=own.stop_if_first_bad)
 
 
@@ -115,9 +115,9 @@ def _resumed(
 ) -> tuple[DryRun, list[Gap]]:
     """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
     skips."""
-    from ..dry_run import DryRun
-    from ..starting import stand_at
-    from ..state.admin import verify_directory
+    from ..pipeline.dry_run import DryRun
+    from ..pipeline.recovery import verify_and_seek
+    from ..state.inspection import verify_directory
 
     checkpoint = checkpointing.checkpoint
     assert checkpoint is not None
@@ -127,5 +127,5 @@ def _resumed(
     report = verify_directory(checkpoint)
     if report.resume is None and not checkpointing.accept_journal_loss:
         raise CheckpointError(f"{checkpoint}: a resume is refused: {report.refusal}")
-    own, gaps = stand_at(opened.state, source, settings, checkpointing.accept_gap)
+    own, gaps = verify_and_seek(opened.state, source, settings, checkpointing.accept_gap)
     return DryRun(source, opened.graph, own, opened.state, answers=origin.is_log), gaps

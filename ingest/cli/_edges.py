@@ -109,7 +109,7 @@ def fill(
 def _with_ids(batch: Columns, names: VertexNames) -> Columns:
     if names.dictionary is None:
         return batch
-    from ..mapping import mapped
+    from ..pipeline.record_decoder import mapped
 
     ids = mapped(names.dictionary, batch, Names(batch.src, batch.dst))
     return ids.replace(ids_resolved=True)

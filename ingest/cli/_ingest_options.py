@@ -201,7 +201,7 @@ class RecordOptions(JsonOptions, FileOptions):
 
     def _width(self) -> int | None:
         from ..errors import PipelineError
-        from ..window import width_of
+        from ..pipeline.windows import width_of
 
         try:
             return width_of(self.window)

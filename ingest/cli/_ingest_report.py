@@ -12,7 +12,7 @@ from ._targets import format_window, size_of
 
 if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..sources import FileSource
     from ..sources.files.left_out import LeftOut
     from ..sources.files.reading import Reading
@@ -45,21 +45,22 @@ def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None
 def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
     """What a pipeline did, which ran for so many seconds here."""
     graph: Any = pipeline.graph
+    stats = pipeline.stats
     return {
-        "total_operations": pipeline.operations,
-        "replayed": pipeline.replayed,
-        "queries": pipeline.queries,
-        "duplicates": pipeline.duplicates,
+        "total_operations": stats.operations,
+        "replayed": stats.replayed,
+        "queries": stats.queries,
+        "duplicates": stats.duplicates,
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
         "results": results_facts(pipeline),
-        "unchanged": pipeline.unchanged.as_dict(),
-        "window": pipeline.window_facts(),
-        "expired": pipeline.expired,
-        "lag": list_lag(pipeline.lag()),
+        "unchanged": stats.unchanged.as_dict(),
+        "window": stats.window_facts(),
+        "expired": stats.expired,
+        "lag": list_lag(stats.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),
-        "stages": {name: round(s, 4) for name, s in pipeline.stages.seconds().items()},
+        "stages": {name: round(s, 4) for name, s in stats.stages.seconds().items()},
         "device": graph.device,
         **size_of(graph),
         "version": graph.version,
@@ -69,10 +70,11 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
 
 def tell_untimed(pipeline: Pipeline, screen: Screen) -> None:
     """Say on the screen if a window by event stands still because updates have no time."""
+    stats = pipeline.stats
     by_event = pipeline.settings.window_time == "event"
-    if pipeline.untimed and by_event and pipeline.expired_before is None:
+    if stats.untimed and by_event and stats.expired_before is None:
         screen.say(
-            f"window: {pipeline.untimed:,} updates had no time, and nothing has moved it: where no "
+            f"window: {stats.untimed:,} updates had no time, and nothing has moved it: where no "
             "record carries one, take --window-time arrival, with a new checkpoint"
         )
 
@@ -91,7 +93,7 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
         "alerts": results.alerts,
         "repeats": results.repeats,
         "waiting": results.waiting,
-        "seconds": round(pipeline.stages.results.seconds, 4),
+        "seconds": round(pipeline.stats.stages.results.seconds, 4),
     }
 
 

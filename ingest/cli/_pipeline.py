@@ -23,9 +23,9 @@ from ._targets import TargetError, made_with, open_store
 if TYPE_CHECKING:
     import lpma
 
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..settings import BatchStats, RecordSettings
-    from ..state.gap import Gap
+    from ..state.stream_state import Gap
     from ..types import Partition, Position
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
@@ -42,7 +42,7 @@ def open_pipeline(
 ) -> tuple[Pipeline, bool]:
     """A pipeline that resumes from the newest checkpoint, or a new one; returns it and whether it
     resumes."""
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..state.directory import has_checkpoint
 
     checkpoint = checkpointing.checkpoint
@@ -168,7 +168,7 @@ def run(
         while done < limit and not stopped.is_set():
             operations = pipeline.step(limit - done, drain=not follow)
             if operations:
-                on_batch(pipeline.history[-1])
+                on_batch(pipeline.stats.history[-1])
             elif not follow and pipeline.source.at_end():
                 break
             if follow:
@@ -211,7 +211,7 @@ class Progress:
         self._lag = 0
         self._looked = -LOOK_EVERY_S
         self._logged = clock()
-        self._operations = pipeline.operations  # when last reported
+        self._operations = pipeline.stats.operations  # when last reported
 
     def __call__(self, batch: BatchStats) -> None:
         now = self._clock()
@@ -236,11 +236,11 @@ class Progress:
     def _show(self, now: float) -> None:
         """Move the bar."""
         if now - self._looked >= LOOK_EVERY_S:
-            self._lag, self._looked = sum(self._pipeline.lag().values()), now
+            self._lag, self._looked = sum(self._pipeline.stats.lag().values()), now
         note = f", {self._lag:,} records behind" if self._lag else ""
         if rejected := self._pipeline.outputs.rejected:
             note += f", {rejected:,} rejected"
-        self._screen.progress("ingest", self._pipeline.operations, None, note)
+        self._screen.progress("ingest", self._pipeline.stats.operations, None, note)
 
 
 def list_gaps(gaps: list[Gap]) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from ._targets import TargetError
 
 if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
-    from ..pipeline import Pipeline
-    from ..queries.sinks import Outputs
+    from ..pipeline.outputs import Outputs
+    from ..pipeline.pipeline import Pipeline
     from ..sources.base import Source
 
 FIRST_REASONS = 3  # told of a stream that stops for them
@@ -31,7 +31,7 @@ def tell_rejected(pipeline: Pipeline, origin: Origin, screen: Screen, *, fails: 
     if said is None:
         return
     said += f"; see topic {letter_topic(pipeline)}"
-    if not fails or pipeline.operations or not pipeline.source.at_end():
+    if not fails or pipeline.stats.operations or not pipeline.source.at_end():
         screen.say(said)
         return
     pipeline.close()

@@ -21,7 +21,7 @@ from ..errors import PipelineError
 from ._config import in_file
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..service.context import Context
     from ..service.security import Access
     from ..service.server import Service
@@ -166,5 +166,5 @@ def context_of(
         raise typer.BadParameter(str(error), param_hint="--alert") from error
     graph: Any = pipeline.graph
     return Context(
-        pipeline.interludes, graph, pipeline, title, alerts=rules, update_topic=update_topic
+        pipeline.requests, graph, pipeline, title, alerts=rules, update_topic=update_topic
     )

@@ -75,7 +75,7 @@ def open_store(path: Path, device: str = "cpu", *, begun: bool = True) -> Opened
             f"{path}: no such file or directory: `lpma load` or `lpma ingest` makes one"
         )
     _refuse_no_store(path)
-    from ..state.name_table import names_of_store
+    from ..state.vertex_names import names_of_store
 
     graph = lpma.Graph.load(path, device)
     return Opened(_with_names(graph, path, names_of_store(path)), path, None)
@@ -206,7 +206,7 @@ def checkpoint_facts(found: Checkpoint) -> dict[str, Any]:
 
 def window_of(state: State) -> dict[str, int | str | None] | None:
     """The window of the stream, and its bound; None: it has none."""
-    from ..window import facts_of, width_of
+    from ..pipeline.windows import facts_of, width_of
 
     kept = state.record_settings
     return facts_of(width_of(kept.window), kept.window_time, state.window_newest)

@@ -17,7 +17,7 @@ from ._targets import list_positions, place_of
 from ._typer import App
 
 if TYPE_CHECKING:
-    from ..state.admin import FoundCheckpoint, Report
+    from ..state.inspection import FoundCheckpoint, Report
 
 app = App(help="List, verify and prune the checkpoints of a directory.", no_args_is_help=True)
 
@@ -30,11 +30,11 @@ Directory = Annotated[
 @failing_in_one_line
 def ls(directory: Directory, as_json: JsonOption = False) -> None:
     """List the checkpoints, and the past views that can be had: a quick look at manifests and
-    sizes, not at every byte. Those that are kept on the ladder were verified once.
+    sizes, not at every byte. Those that are kept for past views were verified once.
 
     Safe while a pipeline writes there."""
     from ..past.reach import reachable
-    from ..state.admin import find_checkpoints, segment_sizes
+    from ..state.inspection import find_checkpoints, segment_sizes
 
     rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
     segments, past = segment_sizes(directory), list_spans(reachable(directory))
@@ -126,7 +126,7 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
     records. What a crash tore off the journal's end is not damage. Safe while a pipeline writes
     there."""
     from ..errors import CheckpointError
-    from ..state.admin import verify_directory
+    from ..state.inspection import verify_directory
 
     report = verify_directory(directory)
     if as_json:
@@ -208,9 +208,9 @@ def prune(
 
     Refuses if a pipeline writes there, if no checkpoint is good, or if the newest is not and the
     journal since the one before it is damaged too."""
-    from ..state import admin
+    from ..state import inspection
 
-    gone, kept, report = admin.prune(directory, keep)
+    gone, kept, report = inspection.prune(directory, keep)
     if as_json:
         found = {"removed": gone, "kept": kept, "refusal": report.refusal}
         emit({"directory": str(directory), **found})

@@ -17,7 +17,7 @@ from lpma.file.atomic import check_writable
 from lpma.snapshot.export import edge_chunks
 from lpma.snapshot.snapshot import Snapshot
 
-from ..state.name_table import check_table_writable, table_path, write_table
+from ..state.vertex_names import check_table_writable, table_path, write_table
 from ._as_of import AsOfOptions, open_as_of
 from ._console import JsonOption, Screen, emit, failing_in_one_line, show
 from ._options import ReadingDevice

@@ -47,7 +47,7 @@ from ._results_place import check_results_place
 from ._serve_options import ServeOptions, context_of, serving
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
     from ..service.security import Access
     from ..settings import BatchStats
 
@@ -209,12 +209,12 @@ def _ingested(
 ) -> dict[str, Any]:
     """Run an open pipeline, save the store if requested, and report what was done."""
     if resumed:
-        screen.say(f"resumed at {pipeline.operations:,} operations")
-    for gap in pipeline.gaps:
+        screen.say(f"resumed at {pipeline.stats.operations:,} operations")
+    for gap in pipeline.stats.gaps:
         screen.say(f"{gap}: accepted, the stream goes on after them")
-    if pipeline.journal_loss is not None:
+    if pipeline.stats.journal_loss is not None:
         screen.say(
-            f"{pipeline.journal_loss}: what the journal said from there on is given up; "
+            f"{pipeline.stats.journal_loss}: what the journal said from there on is given up; "
             "the log is read again, and replies that are repeated may differ"
         )
     if pipeline.results is not None and pipeline.results.begun:
@@ -231,15 +231,15 @@ def _ingested(
         tell_rejected(pipeline, origin, screen, fails=not options.goes_on)
     graph: Any = pipeline.graph
     save, checkpoint = options.save, checkpointing.checkpoint
-    if checkpoint is not None and not pipeline.operations and pipeline.source.at_end():
+    if checkpoint is not None and not pipeline.stats.operations and pipeline.source.at_end():
         pipeline.checkpoint_now()  # so that whoever reads it knows that nothing comes
     if save is not None:
         graph.save(save)
     return {
         "source": str(origin),
         "resumed": resumed,
-        "gaps": list_gaps(pipeline.gaps),
-        "journal_loss": pipeline.journal_loss,
+        "gaps": list_gaps(pipeline.stats.gaps),
+        "journal_loss": pipeline.stats.journal_loss,
         "operations": operations,
         **figures_of(pipeline, seconds),
         "checkpoint": None if checkpoint is None else str(checkpoint),

@@ -1,8 +1,8 @@
 """What of a stretch of a stream is to be written again: its updates.
 
-The rules are those of a pipeline (`admission.py`): a record that is none becomes a dead letter, and
-one that its producer sent before is dropped. Queries and markers belong to the stream that is read,
-and are left out. Everything that is left out is counted.
+The rules are those of a pipeline (`record_decoder.py`): a record that is none becomes a dead
+letter, and one that its producer sent before is dropped. Queries and markers belong to the stream
+that is read, and are left out. Everything that is left out is counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from lpma.batch.columns import Columns
 
-from ..admission import MAX_PRODUCERS
 from ..errors import RecordError
 from ..formats.encode import encode_record
 from ..formats.fast_rows import coalesce_rows
@@ -22,6 +21,7 @@ from ..formats.json import JsonFields
 from ..formats.markers import marker_of
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
+from ..pipeline.record_decoder import MAX_PRODUCERS
 from ..types import Names, Partition, Polled, Record, Rejected
 from .encoding import Rows
 from .partitioned import PartitionedSink

@@ -26,7 +26,7 @@ from lpma.arrays import finish
 from lpma.errors import OutOfMemory, SnapshotTooLarge
 
 from ..events import log_event
-from ..interludes import Moment
+from ..pipeline.graph_requests import GraphView
 from .spec import EpochClosed
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ class Closings:
 
     # The pipelines ---------------------------------------------------------------------------
 
-    def close(self, epoch: int, moment: Moment) -> Taken:
+    def close(self, epoch: int, moment: GraphView) -> Taken:
         """What a pipeline takes of its graph at the end of an epoch: a snapshot too if it is
         expected. It counts once `ended` is told."""
         graph = moment.graph

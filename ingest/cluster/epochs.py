@@ -40,7 +40,7 @@ from lpma.host import sync_data
 
 from ..events import log_event
 from ..formats.markers import marker_of
-from ..interludes import Interludes, Moment
+from ..pipeline.graph_requests import GraphRequests, GraphView
 from ..sources.base import Identity, Log, Source
 from ..types import Partition, Polled, RecordFingerprint, Sink
 from .alignment import Alignment
@@ -57,7 +57,7 @@ LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to b
 class Closer(Protocol):
     """What is to happen as epochs end."""
 
-    def close(self, epoch: int, moment: Moment) -> Any:
+    def close(self, epoch: int, moment: GraphView) -> Any:
         """Take what is to be kept of the graph, which is at the end of `epoch`. The stream waits
         meanwhile."""
 
@@ -108,20 +108,20 @@ class EpochSource(Source):
         self._noted = noted
         self._ownership = ownership
         self._kept: list[Polled] = []  # behind markers, or more than was asked for
-        self._interludes: Interludes | None = None  # none: markers are records as any
+        self._requests: GraphRequests | None = None  # none: markers are records as any
         self._closing: Future[Any] | None = None
         self._tried_at = 0.0  # by the monotonic clock: since when the epoch is tried
         self._ends: dict[Partition, int] | None = None  # when ALIGN_S had passed
 
     def begin(
         self,
-        interludes: Interludes,
+        requests: GraphRequests,
         closer: Closer,
         last: Mapping[Partition, RecordFingerprint],
     ) -> None:
         """End epochs from now on. last: what was read last of each partition; one of which that
         is a marker stands at it, as it did before the pipeline was stopped."""
-        self._interludes, self._closer = interludes, closer
+        self._requests, self._closer = requests, closer
         offsets = {p: found.offset for p, found in last.items() if p in self.alignment.partitions}
         found = self._source.records_at(offsets)
         epochs = {p: marker_of(record.value) for p, record in found.items()}
@@ -132,9 +132,9 @@ class EpochSource(Source):
     # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
-        if self._interludes is None:
+        if self._requests is None:
             return self._source.poll(max_records, timeout)
-        if self._closes(self._interludes):
+        if self._closes(self._requests):
             return []
         self._look()
         polled = self._passed([], self._kept, max_records)
@@ -194,14 +194,14 @@ class EpochSource(Source):
 
     # How an epoch ends -----------------------------------------------------------------------
 
-    def _closes(self, interludes: Interludes) -> bool:
+    def _closes(self, requests: GraphRequests) -> bool:
         """Whether an epoch is being closed, so that nothing may be read."""
         epoch = self.alignment.epoch
         if epoch is None or not self.alignment.is_whole:
             return False
         if self._closing is None:
             closer = self._closer
-            self._closing = interludes.ask_here(lambda moment: closer.close(epoch, moment))
+            self._closing = requests.ask_here(lambda moment: closer.close(epoch, moment))
             self._closing.add_done_callback(lambda closed: closer.ended(epoch, closed))
         if not self._closing.done():
             return True
@@ -243,7 +243,7 @@ class EpochSource(Source):
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
         """REQUIRES: `begin` was not called yet."""
-        assert self._interludes is None
+        assert self._requests is None
         self._source.seek(positions)
 
     def positions(self) -> dict[Partition, int]:
@@ -278,7 +278,7 @@ class EpochSource(Source):
 
     def poll_one(self, partition: Partition, max_records: int) -> list[Polled] | None:
         """REQUIRES: `begin` was not called yet."""
-        assert self._interludes is None
+        assert self._requests is None
         return self._source.poll_one(partition, max_records)
 
     def wake(self) -> None:

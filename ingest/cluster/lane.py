@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import lpma
 
 from ..events import log_event
-from ..interludes import Moment
-from ..pipeline import Pipeline
+from ..pipeline.graph_requests import GraphView
+from ..pipeline.pipeline import Pipeline
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 from ..timers import now_ms
@@ -75,7 +75,7 @@ class Lane:
         self._checkpoints = checkpoint
         self._over.set()
         if self.pipeline is not None:
-            self.pipeline.interludes.ask(lambda moment: None)  # wakes it
+            self.pipeline.requests.ask(lambda moment: None)  # wakes it
 
     def join(self) -> None:
         """Wait until it has ended."""
@@ -96,12 +96,12 @@ class Lane:
         pipeline, keeper = self.pipeline, self.keeper
         if pipeline is None:
             return status
-        checkpoint = pipeline.checkpoint_figures
+        checkpoint = pipeline.stats.checkpoint_figures
         return replace(
             status,
             device=getattr(pipeline.graph, "device", status.device),
-            operations=pipeline.operations,
-            replayed=pipeline.replayed,
+            operations=pipeline.stats.operations,
+            replayed=pipeline.stats.replayed,
             edges=self._edges,
             version=self._version,
             checkpoint_time=None if checkpoint is None else checkpoint.time,
@@ -120,7 +120,7 @@ class Lane:
                 epochs = EpochSource(source, updates, noted, Ownership(partitions))
                 pipeline = self._begun(epochs, partitions)
                 with self._kept(), self._ended(pipeline):
-                    epochs.begin(pipeline.interludes, self, pipeline.last_read)
+                    epochs.begin(pipeline.requests, self, pipeline.intake.fingerprints)
                     self._note(epochs, pipeline)
                     self.pipeline, self.state = pipeline, "running"
                     pipeline.run(until=lambda _: self._looked(source, epochs, pipeline))
@@ -198,7 +198,7 @@ class Lane:
             self._note_at = now + NOTE_EVERY_S
             self._away = source.trouble()
             check_share(source, self._spec, self.way)
-            self.lag = sum(pipeline.lag().values())
+            self.lag = sum(pipeline.stats.lag().values())
             behind_ms = now_ms() - epochs.read_time if self.lag and epochs.read_time else 0
             self.seconds_behind = max(0, behind_ms) / 1000
         return self._over.is_set()
@@ -210,7 +210,7 @@ class Lane:
 
     # What its source calls: see `epochs.Closer` ----------------------------------------------
 
-    def close(self, epoch: int, moment: Moment) -> Taken:
+    def close(self, epoch: int, moment: GraphView) -> Taken:
         return self._closings.close(epoch, moment)
 
     def ended(self, floor: int, closed: Future[Taken] | None) -> None:

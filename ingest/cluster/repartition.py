@@ -33,13 +33,12 @@ from lpma.batch.columns import Columns
 from ..closing import Closing
 from ..errors import PipelineError
 from ..formats.json import JsonFields
-from ..queries.sinks import Outputs
+from ..pipeline.outputs import Outputs
+from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
 from ..settings import DeadLetterSink
 from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
-from ..starting import check_source, refuse_mirrored, refuse_named
 from ..state.journal import Chunk
-from ..state.rereader import Rereader
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Polled
 from .admitted import admit

@@ -34,16 +34,16 @@ from algorithms.diversity.network import ego_network
 from lpma.file.atomic import atomic_write
 
 from .. import plots, run_log
-from ..pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline
 from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
 from ..types import Reply
-from ..warm_up import WarmUp
 from . import watch
 from .client import same_replies
 from .figures import Figures, called, figures, who
 from .live import live_run
 from .stream import DemoStream, choose_stream
+from .warm_up import WarmUp
 from .worker import DemoError, Files, new_graph
 
 PRODUCE_S = 10.0  # how long the stream takes to be written

@@ -36,9 +36,9 @@ from lpma.file.atomic import atomic_write
 
 from ..formats.results import Result, decode_result_line, result_line
 from ..past import as_of
-from ..pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline
+from ..results.figures import rule_of
 from ..results.reading import once, read_results
-from ..rules import rule_of
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 from ..types import Name
@@ -169,7 +169,7 @@ def verify(
         raise DemoError("the results differ from those of a run that nobody killed")
     window = again.graph
     assert isinstance(window, lpma.Graph)
-    _check_window(window, whole, again.expired_before)
+    _check_window(window, whole, again.stats.expired_before)
     results = list(read_results(files.results))
     if len(results) != len(list(once(results))):
         raise DemoError("a result is in the file twice")

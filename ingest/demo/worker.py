@@ -18,7 +18,7 @@ from lpma.cpu.jit import telling
 from lpma.file.atomic import atomic_write
 
 from ..errors import IngestError
-from ..pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline
 from ..settings import BatchStats
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
@@ -113,7 +113,7 @@ def main(directory: str, device: str = "auto") -> None:
     with SqliteLog(files.log) as log:
         if has_checkpoint(files.checkpoint):
             pipeline = Pipeline.resume(files.checkpoint, log, device=device, **SETTINGS)
-            found = {"operations": pipeline.operations, "replayed": pipeline.replayed}
+            found = {"operations": pipeline.stats.operations, "replayed": pipeline.stats.replayed}
             with atomic_write(files.resumed) as file:
                 file.write(json.dumps(found).encode())
         else:
@@ -125,7 +125,7 @@ def main(directory: str, device: str = "auto") -> None:
             def on_batch(batch: BatchStats) -> None:
                 files.note_operations(batch.total_operations)
 
-            files.note_operations(pipeline.operations)
+            files.note_operations(pipeline.stats.operations)
             pipeline.run(lambda p: files.finished.exists() and p.source.at_end(), on_batch)
             pipeline.run("end", on_batch)
         graph.save(files.graph)

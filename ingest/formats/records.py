@@ -7,7 +7,7 @@ are decoded; what the fields mean is read here, the same way whatever form they 
 Vertices are named in one of two ways, which a pipeline is told once. With ids a record says
 the id that a vertex has in the graph. With names it says any integer of 64 bits, or text; these
 stand beside the columns, in `Names`, until the vertex dictionary has turned them into ids
-(`mapping.py`).
+(`ingest/pipeline/record_decoder.py`).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Idea: nothing is kept for them while the stream flows. What a crash needs is the
 checkpoints, the log, and the journal, which says in which order and under which stamps its records
 were buffered, and where batches were cut. So a past view is a resume that stops sooner: the newest
 checkpoint at or before the place asked for is loaded, and what the journal says happened since is
-replayed from the log. It costs as much as the stream did over that distance. A ladder of kept
-checkpoints (`ladder.py`) keeps the distance short.
+replayed from the log. It costs as much as the stream did over that distance. A
+retention policy (`state/retention.py`) keeps the distance short.
 
 A version is the number that replies and snapshots carry: the state after that whole batch. A time
 is compared with stamps: the moments at which the pipeline buffered operations, in ms since 1970,
@@ -34,15 +34,15 @@ import lpma
 from lpma.arguments.times import numbered
 from lpma.errors import FormatError
 
-from .. import starting
 from ..errors import CheckpointError, OffsetError, PastError, PipelineError
 from ..events import log_event
+from ..pipeline import recovery
+from ..pipeline.recovery import exact, seek_to
 from ..sources.base import Source
 from ..sources.fingerprints import check_fingerprints
-from ..state.admin import find_checkpoints
 from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, State, verify_file
 from ..state.directory import directory_path
-from ..state.gap import exact, seek_to
+from ..state.inspection import find_checkpoints
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import read_journal
 from ..timers import now_ms
@@ -199,7 +199,7 @@ def _loaded(kept: Checkpoint, device: str) -> lpma.Graph:
     graph = lpma.Graph.load(kept.path / GRAPH, device)
     if VERTICES in kept.files:
         verify_file(kept, VERTICES)
-    starting.vertices_of(settings_of(kept.state), graph, kept.path / VERTICES)
+    recovery.vertices_of(settings_of(kept.state), graph, kept.path / VERTICES)
     return graph
 
 

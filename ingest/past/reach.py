@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ..cluster.kind import FILE
 from ..sources.base import Source
-from ..state.admin import find_checkpoints
 from ..state.checkpoint import Checkpoint, State
+from ..state.inspection import find_checkpoints
 from ..state.journal import Chunk, Cut, segment_numbers
 from ..state.journal_reader import read_journal
 from ..types import Partition

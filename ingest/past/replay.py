@@ -10,27 +10,19 @@ batch of their own, whose version is that of the batch they were part of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Iterable, Iterator
 
 import lpma
-from lpma.batch.columns import Columns, Kind
 
-from .. import starting
-from ..batcher import Asked, StreamBatch, updates_of
 from ..events import LetterEvents
+from ..pipeline import recovery
+from ..pipeline.batching import StreamBatch
+from ..pipeline.pipeline import Pipeline
 from ..settings import Settings
 from ..sources.base import Source
 from ..state.checkpoint import State
 from ..state.journal import Chunk, Entry
-from ..steps import Steps
-from ..types import Answer
-
-if TYPE_CHECKING:
-    from lpma.engine.answers import Answers
+from ..state.stream_state import StreamState
 
 
 class Silence(LetterEvents):
@@ -44,44 +36,47 @@ def settings_of(state: State) -> Settings:
     """What decides how records become batches, as a checkpoint has it; nothing leaves."""
     kept = state.record_settings.kept({})
     own = Settings(**kept, replies=_nowhere, dead_letters=_nowhere, history=0)
-    return starting.asking_as(own, state)
+    return recovery.with_query_rules_of(own, state)
 
 
 def _nowhere(_: object) -> None:
     """Takes what would leave."""
 
 
-class Replay(Steps):
+class Replay:
     """Takes a graph on from the checkpoint whose state this is. REQUIRES: the source and the graph
     stand there; the graph has its names, if the stream has."""
 
-    graph: lpma.Graph
-
     def __init__(self, source: Source, graph: lpma.Graph, state: State) -> None:
-        super().__init__(source, graph, settings_of(state), state, graph.names)
-        self.outputs.events = Silence()
+        settings = settings_of(state)
+        recovery.check_fit(source, graph, settings)
+        opened = recovery.opened(state, source)
+        self._stream = StreamState(source, graph, settings, graph.names, opened)
+        self._pipeline = Pipeline._of(self._stream)
+        self._pipeline.outputs.events = Silence()
+        self.replayed = 0  # operations
 
     @property
     def state(self) -> State:
         """Where the stream stands now."""
-        return self._state
+        return self._stream.state
 
     def to_version(self, version: int, entries: Iterable[Entry]) -> None:
         """Apply whole batches until the graph has this version, or the entries end. Raises
-        OffsetError, RewrittenError, CheckpointError as `Feed.replay`."""
-        for batch in self._feed.replay(entries):
-            self._take(batch)
-            if self.graph.version >= version:
+        OffsetError, RewrittenError, CheckpointError as `recovery.replayed`."""
+        for batch in self._replayed(entries):
+            self._apply(batch)
+            if self._stream.graph.version >= version:
                 return
 
     def to_time(self, time_ms: int, entries: Iterable[Entry]) -> None:
         """Apply what the entries buffered up to this stamp. Raises as `to_version`."""
-        for batch in self._feed.replay(self._up_to(time_ms, entries)):
-            self._take(batch)
-        waiting = self._feed.buffer
+        for batch in self._replayed(self._up_to(time_ms, entries)):
+            self._apply(batch)
+        waiting = self._pipeline.intake.batcher
         rest = waiting.take(waiting.operations, waiting.operations)
         if rest.operations:
-            self._take(rest)
+            self._apply(rest)
 
     def _up_to(self, time_ms: int, entries: Iterable[Entry]) -> Iterator[Entry]:
         """The entries without later records, up to the first batch that held one of these."""
@@ -91,24 +86,16 @@ class Replay(Steps):
                 is_later = is_later or entry.stamp > time_ms
                 if not is_later:
                     yield entry
-            elif is_later and entry.operations > self._feed.buffer.operations:
+            elif is_later and entry.operations > self._pipeline.intake.batcher.operations:
                 return
             else:
                 yield entry
 
-    def _take(self, batch: StreamBatch) -> None:
-        self._carry_out(batch)
-        self.replayed += batch.operations
+    def _replayed(self, entries: Iterable[Entry]) -> Iterator[StreamBatch]:
+        return recovery.replayed(self._stream.source, self._pipeline.intake, entries)
 
-    def _apply(
-        self, batch: StreamBatch, before: int | None
-    ) -> tuple[Answers | Sequence[Answer], Sequence[Asked], float]:
-        """As a run does, but for the queries. What the batch does to a window is known by now: it
-        depends on them, too."""
-        columns = batch.columns
-        if batch.queries and len(columns):
-            columns = updates_of(columns)
-            if not len(columns):  # a query that costs nothing, for the version
-                vertex, kind = np.zeros(1, np.uint32), np.full(1, Kind.DEGREE, np.uint8)
-                columns = Columns(kind, vertex, vertex, None, np.full(1, batch.stamp, np.int64))
-        return super()._apply(replace(batch, columns=columns, queries=()), before)
+    def _apply(self, batch: StreamBatch) -> None:
+        """As a run does, but for the queries. What the batch does to a window depends on them,
+        too."""
+        self._pipeline._carry_out(batch, asks=False)
+        self.replayed += batch.operations

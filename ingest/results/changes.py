@@ -29,10 +29,8 @@ from ..formats.results import (
     Result,
     encode_result,
 )
-from ..publishing import OF_VERTICES, UNTOLD, total_name
-from ..rules import Rule
-from ..tracking import Values, total_of
 from ..types import Array
+from .figures import OF_VERTICES, UNTOLD, Rule, Values, total_name, total_of
 
 if TYPE_CHECKING:
     from lpma.names import Names

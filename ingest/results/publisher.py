@@ -39,12 +39,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..delays import Delay
 from ..events import log_event
 from ..formats.results import Result
-from ..publishing import check_rules, figures_of
-from ..state.published import NOTHING, Published
+from ..state.checkpoint import NOTHING, Published
+from ..timers import Delay
 from .changes import Changes
+from .figures import check_rules, figures_of
 from .sinks import opened
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from ..settings import Settings
     from ..state.checkpoint import State
-    from ..tracking import Tracked
+    from .figures import Tracked
 
 
 class Publisher:
@@ -113,9 +113,9 @@ class Publisher:
         if not self._sink.visible:
             return "the place is another one" if before.visible else None
         if newest is not None and newest.run == before.run:
-            lost = newest.place < before.told
+            lost = newest.place < before.last_sent
             return "the place has lost its newest results, or was changed" if lost else None
-        if before.told == NOTHING:
+        if before.last_sent == NOTHING:
             return ""
         if newest is None:
             return "the place holds no results, but some had been told: was it emptied or changed?"
@@ -125,7 +125,7 @@ class Publisher:
         """Whether readers may know figures of a run that was told before."""
         if not self._sink.visible:
             return resumes
-        told = before is not None and before.told != NOTHING
+        told = before is not None and before.last_sent != NOTHING
         return told or self._sink.newest() is not None
 
     def _begin_run(self, name: str, version: int, why: str, *, replaces: bool) -> None:
@@ -145,7 +145,7 @@ class Publisher:
     def is_behind(self) -> bool:
         """Whether the place holds more of the run than was made: after a replay, that the
         checkpoint is older than what was told."""
-        return self.published is not None and self.published.told[0] < self._held[0]
+        return self.published is not None and self.published.last_sent[0] < self._held[0]
 
     def make(self, tracked: Tracked, time: int) -> list[Result]:
         """What has changed since the last call and is not in the place yet, to be sent. REQUIRES:
@@ -163,8 +163,8 @@ class Publisher:
         results = [result for result in made if result.place > self._held]
         self.repeats += len(made) - len(results)
         self.waiting = len(results)
-        told = made[-1].place if made else published.told
-        self.published = replace(published, records=published.records + len(made), told=told)
+        told = made[-1].place if made else published.last_sent
+        self.published = replace(published, records=published.records + len(made), last_sent=told)
         return results
 
     def send(self, results: list[Result]) -> None:

@@ -15,8 +15,8 @@
     security.py    tokens, hosts, origins, sizes             exchange.py        bodies, load
     stored.py      a saved store                             pauses.py          garbage
 
-Questions are answered by the pipeline's thread between two batches (`ingest/interludes.py`), many
-at once; everything else, from parsing to encoding, happens in the service's own threads. What takes
-long is computed there from a copy, and given up when nobody waits for it any more.
-Requires the extra [serve].
+Questions are answered by the pipeline's thread between two batches
+(`ingest/pipeline/graph_requests.py`), many at once; everything else, from parsing to encoding,
+happens in the service's own threads. What takes long is computed there from a copy, and given up
+when nobody waits for it any more. Requires the extra [serve].
 """

@@ -1,8 +1,8 @@
 """Alerts: rules over a stream's figures, and when each becomes true.
 
-What a rule is says `ingest/rules.py`. NAME is one of `NAMES`, or a figure that the stream keeps.
-Watchers look at totals, a few times a second; `core` is then the largest core number. The alerts
-that leave with a stream's results look at every vertex, after every batch: `ingest/results`.
+What a rule is says `ingest/results/figures.py`. NAME is one of `NAMES`, or a figure that the stream
+keeps. Watchers look at totals, a few times a second; `core` is then the largest core number. The
+alerts that leave with a stream's results look at every vertex, after every batch: `ingest/results`.
 
 A rule fires when it becomes true, and again only after it was false in between. A figure that is
 not known, such as the lag of a file, makes no rule true.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..rules import Rule, rule_of
+from ..results.figures import Rule, rule_of
 
 NAMES = (
     "lag", "lag_growing", "lag_per_s", "rate", "checkpoint_age_s", "dead_letters", "median_ms",

@@ -1,8 +1,9 @@
 """Point queries of many requests, answered together: one call of the graph for each kind.
 
-Idea: a call of the graph costs some 10 µs whatever it is asked, and an interlude (`interludes.py`)
-costs a turn of the pipeline. So all questions that wait are handed over at once; those of one kind
-are joined into one column, asked in one call, and each takes its rows of the joint answer.
+Idea: a call of the graph costs some 10 µs whatever it is asked, and an interlude
+(`graph_requests.py`) costs a turn of the pipeline. So all questions that wait are handed over at
+once; those of one kind are joined into one column, asked in one call, and each takes its rows of
+the joint answer.
 
 All of this runs in the pipeline's thread, while the stream waits. So there are bounds on it, and a
 question that breaks one is refused as soon as that is known, before it is paid for:
@@ -10,7 +11,7 @@ question that breaks one is refused as soon as that is known, before it is paid 
     rows      of one answer, repeated vertices counted; and what the service could keep of it. Of
               one vertex that has more, the answer ends where it is full, and says so
     edges     that hops walk for one question
-    seconds   of one interlude (`Moment.share_s`), after which no further part of any question is
+    seconds   of one interlude (`GraphView.share_s`), after which no further part of any question is
               begun; the others wait for the next interlude. A question that had a share for itself
               `TRIES` times and was not finished is refused: it is of one version, hence of one
               interlude.
@@ -51,7 +52,7 @@ from ..formats.names import joined
 from ..types import Name
 
 if TYPE_CHECKING:
-    from ..interludes import Moment
+    from ..pipeline.graph_requests import GraphView
 
 Array = npt.NDArray[Any]
 Vertices = list[Name] | Array  # names, or uint32 ids
@@ -130,7 +131,7 @@ Outcome = Answer | Exception | None  # None: there was no time left, ask again
 # Many together -------------------------------------------------------------------------------
 
 
-def answer(moment: Moment, questions: Sequence[Question], most: Most) -> list[Outcome]:
+def answer(moment: GraphView, questions: Sequence[Question], most: Most) -> list[Outcome]:
     """The outcome of each question, all at the version of this moment."""
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for place, question in enumerate(questions):
@@ -151,7 +152,7 @@ class _Together:
     """Questions of one kind."""
 
     def __init__(
-        self, moment: Moment, kind: Kind, k: int, questions: Sequence[Question], most: Most,
+        self, moment: GraphView, kind: Kind, k: int, questions: Sequence[Question], most: Most,
         until: float, leads: bool,
     ) -> None:  # fmt: skip
         self._graph: Any = moment.graph

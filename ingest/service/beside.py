@@ -1,10 +1,10 @@
 """Work that takes long goes on beside the stream, and ends when nobody waits for it any more.
 
-Idea: a turn of the stream (`ingest/interludes.py`) is for what is short: to copy, or to look up.
-What is computed from a copy is a job of a thread of the service. Whoever waits for it may share it
-with others; when the last of them has gone, or was refused, the job is stopped. It notices between
-two pieces of its work: where it asks itself (`Job.check`), and before each piece that the kernels
-of the CPU are cut into (`lpma/cpu/threads.py`).
+Idea: a turn of the stream (`ingest/pipeline/graph_requests.py`) is for what is short: to copy, or
+to look up. What is computed from a copy is a job of a thread of the service. Whoever waits for it
+may share it with others; when the last of them has gone, or was refused, the job is stopped. It
+notices between two pieces of its work: where it asks itself (`Job.check`), and before each piece
+that the kernels of the CPU are cut into (`lpma/cpu/threads.py`).
 
     in_turn     what a short piece of work returns in a turn, on the event loop
     Job         one piece of long work; `Job.copied` is `in_turn` for it
@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 from lpma.cpu.threads import stopped_by
 
 from ..closing import Closing
-from ..interludes import Moment
+from ..pipeline.graph_requests import GraphView
 from .context import Context
 from .problems import Problem
 from .query_queue import Receive, until_gone
@@ -42,7 +42,7 @@ def _not_in_time() -> Problem:
     return Problem(503, "the stream did not come to it in time", retry_after_s=1)
 
 
-async def in_turn(context: Context, work: Callable[[Moment], Result]) -> Result:
+async def in_turn(context: Context, work: Callable[[GraphView], Result]) -> Result:
     """What `work` returns in a turn of the stream. Raises Problem if the stream does not come to it
     in time; then, and when the caller is cancelled, it is not done at all unless it has begun."""
     asked = context.interludes.ask(work)
@@ -77,7 +77,7 @@ class Job(Generic[Result]):
         if self._asked is not None:
             self._asked.cancel()
 
-    def copied(self, context: Context, work: Callable[[Moment], Copy]) -> Copy:
+    def copied(self, context: Context, work: Callable[[GraphView], Copy]) -> Copy:
         """What `work` returns in a turn of the stream, for which this job's thread waits. Raises
         Problem if the stream does not come to it in time."""
         asked = context.interludes.ask(work)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..closing import Closing
-from ..interludes import Interludes
+from ..pipeline.graph_requests import GraphRequests
 from .figures import Figures
 
 if TYPE_CHECKING:
     import lpma
 
-    from ..pipeline import Pipeline
-    from ..rules import Rule
+    from ..pipeline.pipeline import Pipeline
+    from ..results.figures import Rule
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Context(Closing):
     only one that it reads; if it reads several others, updates are refused.
     alerts: rules that watchers are told of when they become true."""
 
-    interludes: Interludes
+    interludes: GraphRequests
     graph: lpma.Graph
     pipeline: Pipeline | None = None
     title: str = "graph"

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from ..interludes import Moment
-from ..progress import Progress
+from ..pipeline.graph_requests import GraphView
 from ..timers import now_ms
 from .beside import Job, Shared, Worker
 from .context import Context
 
 if TYPE_CHECKING:
     import lpma
+
+    from ..pipeline.pipeline import Pipeline
 
     Copy = Callable[[], lpma.Snapshot]
 
@@ -77,7 +78,7 @@ class GraphFigures:
         return figures | {"vertices": self._counted[1]}
 
     def _read_all(
-        self, moment: Moment
+        self, moment: GraphView
     ) -> tuple[dict[str, Any], Callable[[], lpma.Snapshot] | None]:
         """In the pipeline's thread: all figures but the number of vertices, and a copy of which
         these are counted, if that is due."""
@@ -111,11 +112,10 @@ class GraphFigures:
         return figures, graph.begin_snapshot(compact=True) if is_due else None
 
 
-def of_stream(pipeline: Any) -> dict[str, Any]:
+def of_stream(pipeline: Pipeline) -> dict[str, Any]:
     """What a pipeline adds: how far it is, and what it has done."""
-    assert isinstance(pipeline, Progress)
-    outputs: Any = getattr(pipeline, "outputs", None)
-    last, age = pipeline.checkpoint_figures, pipeline.checkpoint_age
+    stats = pipeline.stats
+    last, age = stats.checkpoint_figures, stats.checkpoint_age
     checkpoint = None
     if last is not None and age is not None:
         checkpoint = {"number": last.number, "age_s": age, "bytes": last.bytes,
@@ -123,13 +123,13 @@ def of_stream(pipeline: Any) -> dict[str, Any]:
     return {
         "lag": [
             {"topic": partition.topic, "partition": partition.number, "records": records}
-            for partition, records in pipeline.lag().items()
+            for partition, records in stats.lag().items()
         ],
-        "operations": pipeline.operations,
-        "batches": pipeline.batches,
-        "queries": pipeline.queries,
-        "dead_letters": dict(outputs.rejected_by) if outputs is not None else {},
+        "operations": stats.operations,
+        "batches": stats.batches,
+        "queries": stats.queries,
+        "dead_letters": dict(pipeline.outputs.rejected_by),
         "checkpoint": checkpoint,
-        "window": pipeline.window_facts(),
-        "expired": pipeline.expired,
+        "window": stats.window_facts(),
+        "expired": stats.expired,
     }

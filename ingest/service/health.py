@@ -72,7 +72,7 @@ class _Health:
     def _waits_for(self) -> str | None:
         """What the stream waits for beside its source, None if nothing."""
         pipeline = self._context.pipeline
-        return None if pipeline is None else pipeline.waits_for()
+        return None if pipeline is None else pipeline.stats.waits_for()
 
     async def _stands_still(self) -> str | None:
         """Why the stream does not step, None if it does."""

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from lpma.arrays import to_host
 from lpma.names import column_of
 
-from ..interludes import Moment
+from ..pipeline.graph_requests import GraphView
 from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
 from .beside import in_turn
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 class _Ids:
     """The graph by ids, whoever has the names: its own dictionary is passed by."""
 
-    def __init__(self, moment: Moment) -> None:
+    def __init__(self, moment: GraphView) -> None:
         graph = moment.graph
         self.graph = graph
         self.own = graph.names
@@ -69,7 +69,7 @@ class _Ids:
         return both[both != id]
 
 
-def neighborhood(moment: Moment, vertex: Name | Row, limit: int) -> dict[str, Any]:
+def neighborhood(moment: GraphView, vertex: Name | Row, limit: int) -> dict[str, Any]:
     """The document but for the core numbers; `rows` are the ids. Raises Problem, WordError."""
     ids = _Ids(moment)
     graph = moment.graph

@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..events import log_event
 from ..formats.replies import DeadLetter
-from ..rules import Rule
+from ..results.figures import Rule
 from ..settings import BatchStats, CheckpointFigures
 from ..timers import now_ms
 from .alerts import Alerts
 
 if TYPE_CHECKING:
-    from ..pipeline import Pipeline
+    from ..pipeline.pipeline import Pipeline
 
 Event = tuple[str, dict[str, Any]]
 
@@ -55,7 +55,7 @@ class Sampler:
         self._pipeline = pipeline
         self.alerts = Alerts(rules)
         self.checkpoints: deque[CheckpointFigures] = deque(maxlen=KEPT_CHECKPOINTS)
-        self._seen = pipeline.operations
+        self._seen = pipeline.stats.operations
         self._letters = 0
         self._kept: dict[str, int | float] = {}
         self._kept_version = -1
@@ -88,7 +88,7 @@ class Sampler:
     def _new_batches(self) -> list[BatchStats]:
         """The batches since the last look, newest first. The pipeline may add some meanwhile: then
         places from the end move on, and a batch is met twice."""
-        history, found, place = self._pipeline.history, list[BatchStats](), 1
+        history, found, place = self._pipeline.stats.history, list[BatchStats](), 1
         before = math.inf
         while place <= len(history):
             batch = history[-place]
@@ -108,11 +108,12 @@ class Sampler:
         if batches:
             self._moved_at = now
             self._latencies.extend((now, 1000 * batch.seconds) for batch in reversed(batches))
-        lags = pipeline.lag()
+        lags = pipeline.stats.lag()
         lag = sum(lags.values()) if lags else None
         self._lag.add(now, lag)
-        last = batches[0] if batches else pipeline.history[-1] if pipeline.history else None
-        age = pipeline.checkpoint_age
+        history = pipeline.stats.history
+        last = batches[0] if batches else history[-1] if history else None
+        age = pipeline.stats.checkpoint_age
         return {
             "at": now_ms(),
             "version": pipeline.graph.version if last is None else last.version,
@@ -120,7 +121,7 @@ class Sampler:
             "operations": sum(batch.operations for batch in batches),
             "queries": sum(batch.queries for batch in batches),
             "batches": len(batches),
-            "total_operations": pipeline.operations,
+            "total_operations": pipeline.stats.operations,
             "ms": self._latency(now),
             "edges": None if last is None else last.num_edges,
             "density": None if last is None else round(last.density, 4),
@@ -131,11 +132,11 @@ class Sampler:
             "idle_s": round(now - self._moved_at, 1),
             "checkpoint_age_s": None if age is None else round(age, 1),
             "dead_letters": pipeline.outputs.rejected,
-            "ended": pipeline.interludes.ended,
+            "ended": pipeline.requests.ended,
         }
 
     def _rate(self, now: float) -> float:
-        totals, total = self._totals, self._pipeline.operations
+        totals, total = self._totals, self._pipeline.stats.operations
         totals.append((now, total))
         while len(totals) > 2 and totals[1][0] <= now - RATE_S:
             totals.popleft()
@@ -151,7 +152,7 @@ class Sampler:
         return {name: round(ms[place], 3) for name, place in at.items()}
 
     def _checkpoint(self) -> list[Event]:
-        figures = self._pipeline.checkpoint_figures
+        figures = self._pipeline.stats.checkpoint_figures
         if figures is None or (self.checkpoints and self.checkpoints[-1] == figures):
             return []
         self.checkpoints.append(figures)

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ..closing import Closing
-from ..interludes import Interludes, Moment
+from ..pipeline.graph_requests import GraphRequests, GraphView
 
 if TYPE_CHECKING:
     import lpma
@@ -21,17 +21,17 @@ class StoredGraph(Closing):
         self.graph = graph
         self._asked = threading.Event()
         self._closing = False
-        self.interludes = Interludes(self._asked.set)
+        self.interludes = GraphRequests(self._asked.set)
         self._thread = threading.Thread(target=self._answer, name="lpma-store", daemon=True)
         self._thread.start()
 
     def _answer(self) -> None:
         graph = self.graph
-        moment = Moment(graph, None, graph.version, graph.time)
+        moment = GraphView(graph, None, graph.version, graph.time)
         while not self._closing:
             self._asked.wait()
             self._asked.clear()
-            self.interludes.hold(moment, 0, lambda: None)
+            self.interludes.answer(moment, 0, lambda: None)
         self.interludes.close("the service was closed")
 
     def close(self) -> None:

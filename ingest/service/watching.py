@@ -29,7 +29,7 @@ from lpma import Snapshot
 from lpma.arrays import first_not_below, to_host
 
 from ..closing import Closing
-from ..interludes import Moment
+from ..pipeline.graph_requests import GraphView
 from ..settings import CheckpointFigures
 from .beside import Job, Shared, Worker
 from .context import Context
@@ -114,7 +114,7 @@ class Distributions(Closing):
         self._worker.close()
 
 
-def _copied(moment: Moment) -> tuple[Callable[[], Snapshot], Array]:
+def _copied(moment: GraphView) -> tuple[Callable[[], Snapshot], Array]:
     """In a turn: a copy of the graph, and the densities by level."""
     return moment.graph.begin_snapshot(compact=True), moment.graph.level_densities()
 
@@ -182,7 +182,7 @@ def handlers(context: Context, hub: Hub, looks: Distributions) -> dict[str, Any]
     async def checkpoints(request: Request) -> Response:
         found = list(hub.sampler.checkpoints) if hub.sampler is not None else []
         pipeline = context.pipeline
-        age = None if pipeline is None else pipeline.checkpoint_age
+        age = None if pipeline is None else pipeline.stats.checkpoint_age
         newest = [checkpoint_document(figures) for figures in reversed(found)]
         return JSONResponse({"age_s": age, "kept": age is not None, "newest": newest})
 

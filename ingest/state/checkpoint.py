@@ -2,7 +2,7 @@
 
     checkpoint-N/graph.lpma, …       one file for each part that is kept
     checkpoint-N/checkpoint.json     written last
-    checkpoint-N/verified            empty: every byte was compared when it was put on the ladder
+    checkpoint-N/verified            empty: every byte was compared when it was to be kept
 
     checkpoint.json := JSON {"format", "number", "time", "segment", "waiting", "state", "files"} \\n
                        JSON producers \\n
@@ -38,7 +38,6 @@ from ..settings import RecordSettings
 from ..sources.base import Identity
 from ..types import Image, Partition, Position, RecordFingerprint
 from .journal import Entry, entry_of, entry_row
-from .published import Published
 
 FORMAT = 3
 SEAL_BYTES = 129
@@ -49,6 +48,7 @@ VERIFIED = "verified"
 PIECE_BYTES = 4 << 20  # summed and written at once
 SYNC_BYTES = 32 << 20  # written before a sync
 ROWS = 1000  # turned into JSON at once
+NOTHING = (-1, -1)  # below every place of a result
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,39 @@ class Accepted:
 
 
 @dataclass(frozen=True)
+class Published:
+    """A run of results, up to the checkpoint's version: see `results/publisher.py`."""
+
+    run: str
+    figures: tuple[str, ...]
+    rules: tuple[str, ...]
+    visible: bool  # whether the place where they are told can be looked at
+    records: int = 0  # since the run began, each once
+    last_sent: tuple[int, int] = NOTHING  # the place of the last one
+
+    def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
+        found = asdict(self)
+        return {**found, "told": found.pop("last_sent")}
+
+    @staticmethod
+    def from_json(value: dict[str, Any] | None) -> Published | None:
+        """What `to_json` gave; None for a stream without results, or one of which it is not known
+        how far they went."""
+        if value is None or "told" not in value:
+            return None
+        version, part = value["told"]
+        return Published(
+            value["run"],
+            tuple(value["figures"]),
+            tuple(value["rules"]),
+            value.get("visible", False),
+            value["records"],
+            (version, part),
+        )
+
+
+@dataclass(frozen=True)
 class State:
     """What a checkpoint holds besides the graph."""
 
@@ -70,7 +103,6 @@ class State:
     version: int = 0  # of the graph
     stamp: int = 0  # of the last operation applied: stamps never fall below it
     operations: int = 0  # applied since the stream began
-    epoch: int = 0  # number of writers so far
     record_settings: RecordSettings = field(
         default_factory=RecordSettings
     )  # how records became operations
@@ -78,8 +110,8 @@ class State:
     accepted: tuple[Accepted, ...] = ()  # since the stream began
     # Of what was polled last.
     fingerprints: dict[Partition, RecordFingerprint] = field(default_factory=dict)
-    window_newest: int | None = None  # what the window's bound lies behind: see `sliding.py`
-    keep_checkpoints: str = ""  # see `ladder.py`
+    window_newest: int | None = None  # what the window's bound lies behind: see `windows.py`
+    keep_checkpoints: str = ""  # see `retention.py`
     # Which queries were asked: the settings of that name. None: an older release did not say.
     reply_topics: tuple[str, ...] | None = None
     max_hops: int | None = None
@@ -95,7 +127,7 @@ class State:
             "version": self.version,
             "stamp": self.stamp,
             "operations": self.operations,
-            "epoch": self.epoch,
+            "epoch": 0,  # older releases read it
             "reading": self.record_settings.to_json(),
             "newest": [[*p, time] for p, time in self.newest.items()],
             "accepted": [asdict(accepted) for accepted in self.accepted],
@@ -117,7 +149,6 @@ class State:
             value["version"],
             value["stamp"],
             value["operations"],
-            value["epoch"],
             RecordSettings.from_json(value["reading"]),
             {Partition(t, n): time for t, n, time in value["newest"]},
             tuple(Accepted(**accepted) for accepted in value["accepted"]),
@@ -132,7 +163,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Taken:
+class CheckpointSnapshot:
     """All that a checkpoint is made of, taken at one moment between two batches."""
 
     state: State
@@ -161,15 +192,14 @@ class Checkpoint:
 
     @property
     def is_verified(self) -> bool:
-        """Whether every byte was compared with its checksums once it had been kept on the
-        ladder."""
+        """Whether every byte was compared with its checksums once it was to be kept."""
         return (self.path / VERIFIED).exists()
 
 
 # Writing -------------------------------------------------------------------------------------
 
 
-def write_checkpoint(directory: Path, number: int, taken: Taken) -> int:
+def write_checkpoint(directory: Path, number: int, taken: CheckpointSnapshot) -> int:
     """Fill the empty `directory`; the bytes written. All is synced when this returns."""
     files = {}
     for name, image in taken.images.items():

@@ -24,7 +24,7 @@ from ..events import log_event
 from ..settings import CheckpointFigures, Settings
 from ..timers import now_ms
 from ..types import Image
-from .checkpoint import State, Taken
+from .checkpoint import CheckpointSnapshot, State
 from .directory import CheckpointDirectory
 from .journal import Entry
 
@@ -96,7 +96,7 @@ class Checkpointer:
         images = {
             name: part.image(old.pop(name, None)) for name, part in self._parts.items()
         }  # commit 1
-        taken = Taken(
+        taken = CheckpointSnapshot(
             replace(state, producers=dict(state.producers)),
             images,
             self._journal.rotate(),  # commit 2
@@ -108,7 +108,9 @@ class Checkpointer:
         stopped = time.perf_counter() - started
         self._running = self._thread.submit(self._commit, taken, started, stopped)
 
-    def _commit(self, taken: Taken, started: float, stopped: float) -> CheckpointFigures:
+    def _commit(
+        self, taken: CheckpointSnapshot, started: float, stopped: float
+    ) -> CheckpointFigures:
         number, nbytes = self._directory.commit(taken)
         return CheckpointFigures(
             number=number,

@@ -20,8 +20,9 @@ Commit, in steps that are repeated as comments where they happen:
                                                5. look whether the fence still holds our token
                                                6. rename: this is the commit
                                                7. fsync the parent, so that the name lasts
-                                               8. remove all but the two newest and those on the
-                                                  ladder, and the segments before all of these
+                                               8. remove all but the two newest and those that
+                                                  the retention policy keeps, and the segments
+                                                  before all of these
 
 Invariants, at any moment and so after any crash:
 1. Once there was a good checkpoint, there is one, with every segment from its own on.
@@ -33,16 +34,23 @@ Loading takes the newest checkpoint if every byte of it is as written, else the 
 and then what the journal says happened since. If none is good, it refuses; if the journal is
 damaged, it refuses too, unless the loss is accepted. The lock keeps a second writer out; if locks
 do not work (some network file systems), the fence stops the first. Requires a POSIX file system.
+
+Removal goes in an order that a crash cannot harm: first a checkpoint's manifest, without which
+it is none, then the rest of it, and the journal's segments last. Before an old one is relied on,
+every byte of it is compared, once.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,16 +60,21 @@ from lpma.host import flock_holder
 
 from ..errors import CheckpointError, JournalError, LockedError
 from ..events import log_event
-from .checkpoint import Checkpoint, Taken, read_checkpoint, verify, write_checkpoint
+from .checkpoint import (
+    MANIFEST,
+    VERIFIED,
+    Checkpoint,
+    CheckpointSnapshot,
+    read_checkpoint,
+    verify,
+    write_checkpoint,
+)
 from .journal import Fence, Journal, forget_synced, segment_numbers, segment_path
 from .journal_reader import History, Segment, go_on_behind, read_journal, remove_blank
-from .kept import Rungs, check_descriptors
-from .kept import checkpoint_numbers as checkpoint_numbers
-from .kept import checkpoint_path as checkpoint_path
-from .kept import remove_below as remove_below
-from .kept import remove_checkpoint as remove_checkpoint
+from .retention import RetentionPolicy
 
 G = TypeVar("G")
+_NAME = re.compile(r"checkpoint-(\d{10})")
 
 
 class CheckpointDirectory:
@@ -73,7 +86,7 @@ class CheckpointDirectory:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = directory_path(path)
-        self.rungs = Rungs(self.path)
+        self.kept = KeptCheckpoints(self.path)
         self.journal: Journal | None = None
         self._fence: Fence | None = None  # before this has taken over
         # The newest checkpoint known to be good: its number and its segment.
@@ -179,7 +192,7 @@ class CheckpointDirectory:
 
     # Writing ---------------------------------------------------------------------------------
 
-    def commit(self, taken: Taken) -> tuple[int, int]:
+    def commit(self, taken: CheckpointSnapshot) -> tuple[int, int]:
         """Write what was taken as a checkpoint; its number and its bytes.
 
         On an error, the previous checkpoint and the journal are as they were, unless the rename had
@@ -196,7 +209,7 @@ class CheckpointDirectory:
             done = "committed, but what follows failed"
             fsync_directory(self.path)  # commit 7
             oldest = self._good or (number, taken.segment)
-            remove_below(self.path, *oldest, self.rungs.below(oldest[0]))  # commit 8
+            remove_below(self.path, *oldest, self.kept.below(oldest[0]))  # commit 8
             self._good = number, taken.segment
         except OSError as error:
             raise CheckpointError(
@@ -233,6 +246,107 @@ class CheckpointDirectory:
                 "directory from a copy, or start a new one and read the stream again"
             )
         raise CheckpointError(f"{self.path}: holds no checkpoint: start with Pipeline(…)")
+
+
+class KeptCheckpoints:
+    """The old checkpoints of a directory that its retention policy keeps. One thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.policy = RetentionPolicy()
+        self._path = path
+        self._manifests: dict[int, Checkpoint] = {}
+
+    def below(self, number: int) -> dict[int, int]:
+        """The checkpoints below a number that the policy keeps, each with its segment. Each is
+        verified once; one that is damaged is logged, and not kept."""
+        found = {n: kept for n in checkpoint_numbers(self._path) if (kept := self._kept(n))}
+        while self.policy:
+            times = {n: kept.time for n, kept in found.items()}
+            old = [n for n in self.policy.kept(times) if n < number]
+            damaged = [n for n in old if not _verified(found[n])]
+            if not damaged:
+                return {n: found[n].segment for n in old}
+            for n in damaged:
+                del found[n]
+        return {}
+
+    def _kept(self, number: int) -> Checkpoint | None:
+        """What the manifest of a checkpoint says, None if it is damaged. It is read once."""
+        if self.policy and number not in self._manifests:
+            try:
+                found = read_checkpoint(checkpoint_path(self._path, number), number)
+                # Of its state nothing else is asked, and the producers may be many.
+                found = replace(found, state=replace(found.state, producers={}), waiting=[])
+                self._manifests[number] = found
+            except CheckpointError as error:
+                check_descriptors(self._path, error)
+                log_event("damaged checkpoint", logging.WARNING,
+                          problem=f"checkpoint {number}: {error}", used=None)  # fmt: skip
+        return self._manifests.get(number)
+
+
+def _verified(found: Checkpoint) -> bool:
+    """Whether a checkpoint is as it was written. It is read only if that is not noted yet."""
+    if found.is_verified:
+        return True
+    try:
+        verify(found)
+        (found.path / VERIFIED).touch()
+    except CheckpointError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno != errno.EIO:
+            return True  # something else prevents reading it: it is kept, and read another time
+        log_event("damaged checkpoint", logging.WARNING,
+                  problem=f"checkpoint {found.number}: {error}", used=None)  # fmt: skip
+        return False
+    return True
+
+
+def check_descriptors(path: Path, error: BaseException) -> None:
+    """Raise CheckpointError if a checkpoint could not be read for a reason outside it."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
+        raise CheckpointError(
+            f"{path}: cannot be read: {cause}: close files or raise the limit (ulimit -n), and "
+            "resume"
+        ) from cause
+
+
+def checkpoint_path(directory: Path, number: int) -> Path:
+    return directory / f"checkpoint-{number:010d}"
+
+
+def checkpoint_numbers(path: str | os.PathLike[str]) -> list[int]:
+    """The numbers of the checkpoints in directory `path`, ascending; empty if there is none.
+    Raises CheckpointError if it cannot be read."""
+    try:
+        found = [_NAME.fullmatch(name) for name in os.listdir(path)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error}") from error
+    return sorted(int(match[1]) for match in found if match)
+
+
+def remove_below(
+    directory: Path, number: int, segment: int, kept: Mapping[int, int] | None = None
+) -> None:
+    """Remove the checkpoints below `number`, then the journal's segments below `segment`; but not
+    the checkpoints `kept`, nor any segment from the first of theirs on."""
+    kept = kept or {}
+    for old in checkpoint_numbers(directory):
+        if old < number and old not in kept:
+            remove_checkpoint(directory, old)
+    first = min([segment, *kept.values()])
+    for old in segment_numbers(directory):
+        if old < first:
+            segment_path(directory, old).unlink()
+
+
+def remove_checkpoint(directory: Path, number: int) -> None:
+    path = checkpoint_path(directory, number)
+    # Without its manifest it is not a checkpoint, should the removal stop half-way.
+    (path / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(path)
 
 
 LOST = (

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from ingest import CheckpointError
-from ingest.batcher import Batcher
-from ingest.state import admin, checkpointer
+from ingest.pipeline.batching import Batcher
+from ingest.state import checkpointer, inspection
 from ingest.state.checkpoint import State
 from ingest.state.directory import remove_below
 from ingest.state.journal import segment_numbers
 from tests.ingest import test_pipeline_pace as pace
-from tests.ingest.state import test_admin, test_checkpointer
+from tests.ingest.state import test_checkpointer, test_inspection
 
 Patch = pytest.MonkeyPatch
 pytestmark = pytest.mark.nightly
@@ -46,7 +46,7 @@ def prune_drops_a_segment(patch: Patch) -> None:
     def greedy(directory: Path, number: int, segment: int) -> None:
         remove_below(directory, number, max(segment_numbers(directory)))
 
-    patch.setattr(admin, "remove_below", greedy)
+    patch.setattr(inspection, "remove_below", greedy)
 
 
 def query_interval_as_a_maximum(patch: Patch) -> None:
@@ -79,7 +79,7 @@ def journal_check(path: Path, patch: Patch) -> None:
 
 
 def prune_check(path: Path, patch: Patch) -> None:
-    test_admin.test_prune_keeps_what_the_oldest_it_keeps_needs(path)
+    test_inspection.test_prune_keeps_what_the_oldest_it_keeps_needs(path)
 
 
 def query_check(path: Path, patch: Patch) -> None:

@@ -23,7 +23,7 @@ def source(name: str, text: str) -> Source:
         (imports.one_way, "lpma/a.py", "import algorithms", "lpma/a.py:1: lpma imports algorithms"),
         (imports.one_way, "ingest/a.py", "from tests import b", "ingest imports tests"),
         (imports.one_way, "algorithms/b/a.py", "from ...ingest import c", "imports ingest"),
-        (imports.floors, "ingest/formats/a.py", "from ..steps import b", "ingest.steps"),
+        (imports.floors, "ingest/formats/a.py", "from ..pipeline import b", "ingest.pipeline"),
         (imports.floors, "lpma/store/a.py", "from ..engine.opera import b", "stands above"),
         (imports.floors, "lpma/new.py", "", "stands on no floor"),
         (imports.floors, "ingest/errors.py", "import ingest", "ingest stands above"),

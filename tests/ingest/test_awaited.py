@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ingest.interludes import Interludes
+from ingest.pipeline.graph_requests import GraphRequests
 from ingest.types import Partition, Position
 
 A, B = Partition("a", 0), Partition("a", 1)
@@ -29,26 +29,26 @@ PLACES = st.tuples(st.sampled_from([A, B]), st.integers(0, 6))
 @example([("await", (A, 5)), ("await", (A, 6)), ("move", None), ("read", (A, 6))])
 def test_it_is_due_as_soon_as_one_of_them_is_buffered(steps: list[tuple[str, Any]]) -> None:
     """Beside a list of all who wait. Who gave up counts until the stream's next step."""
-    interludes = Interludes()
+    requests = GraphRequests()
     waiting: list[tuple[Partition, int, Future[int]]] = []
     ends: dict[Partition, int] = {}
     for what, value in steps:
         if what == "await":
-            waiting.append((*value, interludes.when_applied(*value)))
+            waiting.append((*value, requests.when_applied(*value)))
         elif what == "read":
             partition, end = value
             ends[partition] = max(end, ends.get(partition, 0))
-            interludes.read.update(ends)
+            requests.read.update(ends)
         elif what == "give up" and value < len(waiting):
             waiting[value][2].cancel()
         elif what == "move":
             positions = {partition: Position(end) for partition, end in ends.items()}
-            interludes.moved(positions, 1, lambda: None)
+            requests.moved(positions, 1, lambda: None)
             for partition, offset, future in waiting:
                 is_there = offset < ends.get(partition, 0)
                 assert future.cancelled() or future.done() == is_there
             waiting = [one for one in waiting if not one[2].done()]
         expected = any(offset < ends.get(partition, 0) for partition, offset, _ in waiting)
-        assert (interludes.due(False) is not None) == expected
-    interludes.close("the end")
-    assert interludes.due(False) is None
+        assert (requests.due(False) is not None) == expected
+    requests.close("the end")
+    assert requests.due(False) is None

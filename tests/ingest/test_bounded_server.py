@@ -224,7 +224,7 @@ for number, line in enumerate(sys.stdin):
     log.produce_many("updates", [ingest.encode_row(number, number + 1)] * 9)
     log.produce("queries", ingest.encode_query(f"q{number}", Kind.DEGREE, number))
     assert pipeline.run(until="end") == 10
-    print(pipeline.operations, flush=True)
+    print(pipeline.stats.operations, flush=True)
 pipeline.checkpoint_now()
 pipeline.close()
 server.close()

@@ -14,9 +14,10 @@ import pytest
 
 import ingest
 import lpma
-from ingest import PartitionedSink, Pipeline, SqliteLog, feed
+from ingest import PartitionedSink, Pipeline, SqliteLog
 from ingest.cluster import encoding
 from ingest.formats import fast_rows
+from ingest.pipeline import intake
 from ingest.results import changes, reading
 from ingest.sources.sqlite import order
 from ingest.state import checkpoint
@@ -26,7 +27,8 @@ from tests.support.topics import replies
 
 CUT = 3
 SIZES = [
-    (feed, "POLL_ROWS"), (feed, "FIRST_RECORDS"), (order, "AHEAD_BYTES"), (fast_rows, "MIN_RUN"),
+    (intake, "POLL_ROWS"), (intake, "FIRST_RECORDS"), (order, "AHEAD_BYTES"),
+    (fast_rows, "MIN_RUN"),
     (encoding, "PIECE_BYTES"), (encoding, "MAX_TEXT_ROWS"), (checkpoint, "PIECE_BYTES"),
     (changes, "MAX_RESULT_ROWS"), (reading, "POLL_RECORDS"),
 ]  # fmt: skip
@@ -108,9 +110,9 @@ def test_a_stream_makes_one_graph_wherever_it_is_cut(
             else:
                 pipeline = Pipeline.resume(tmp_path / "state", log, device="cpu")
             with pipeline:
-                while pipeline.operations < min(done + 7, len(rows)):
+                while pipeline.stats.operations < min(done + 7, len(rows)):
                     pipeline.step(drain=True)
-                done, graph = pipeline.operations, pipeline.graph
+                done, graph = pipeline.stats.operations, pipeline.graph
                 assert contents(graph) == applied(rows[:done])
     assert done == len(rows)
 
@@ -132,7 +134,7 @@ def test_a_sharded_stream_is_one_wherever_its_records_are_cut(
         with Pipeline(log, graph, names=named, **SETTINGS) as pipeline:
             while pipeline.step(drain=True):
                 pass
-            assert pipeline.operations == len(rows)
+            assert pipeline.stats.operations == len(rows)
     assert contents(graph) == applied(rows)
 
 
@@ -216,5 +218,5 @@ def test_a_stream_of_more_than_a_batch_makes_one_graph(tmp_path: Path, named: bo
         with Pipeline(log, graph, names=named, batch_interval=0.0) as pipeline:
             while pipeline.step(drain=True):
                 pass
-            assert (pipeline.operations, pipeline.batches > 2) == (MANY, True)
+            assert (pipeline.stats.operations, pipeline.stats.batches > 2) == (MANY, True)
     check_counts(graph.snapshot(), pairs, VERTICES)

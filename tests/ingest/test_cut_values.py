@@ -14,16 +14,16 @@ import pyarrow
 import pytest
 
 from ingest import Partition, Polled, Record
-from ingest.batcher import Batcher, Piece, Producer, updates_of
 from ingest.cluster.encoding import Rows, merged
 from ingest.cluster.expiries import by_edges
 from ingest.cluster.ownership import Ownership
 from ingest.cluster.splitting import Part
 from ingest.formats.replies import DeadLetter, encode_dead_letter
-from ingest.mapping import mapped
+from ingest.pipeline.batching import Batcher, BufferedRows, Producer, updates_of
+from ingest.pipeline.record_decoder import mapped
+from ingest.pipeline.windows import with_expiry
 from ingest.results import changes as changes_module
 from ingest.results.changes import Changes
-from ingest.sliding import with_expiry
 from ingest.sources.files.pieces import Piece as FilePiece
 from ingest.sources.files.pieces import kept_at_zero, mirrored
 from ingest.types import Names, Reply
@@ -162,7 +162,7 @@ def test_what_was_polled_is_split(at: int, lacking: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("at", range(1, N))
 def test_a_piece_is_split(at: int, counts_rows: bool, lacking: tuple[str, ...]) -> None:
     given = columns_of(lacking)
-    whole = Piece(
+    whole = BufferedRows(
         HERE, 50, 9, given, row=4, counts_rows=counts_rows, producer=Producer("shop", 3),
         newest=None if given.time is None else int(given.time.max()),
     )  # fmt: skip
@@ -209,7 +209,7 @@ def test_a_stream_is_cut_into_batches(size: int, pieces: int, lacking: tuple[str
     batcher = Batcher(size, 0, 10)
     for first in range(0, N, pieces):
         part = given.rows(first, min(first + pieces, N))
-        batcher.add([Piece(HERE, 50 + first, 900 + first, part, counts_rows=True)])
+        batcher.add([BufferedRows(HERE, 50 + first, 900 + first, part, counts_rows=True)])
     batches = []
     while batcher.operations:
         batches.append(batcher.take(size, 10).columns)
@@ -224,7 +224,7 @@ def test_a_stream_is_cut_into_batches(size: int, pieces: int, lacking: tuple[str
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_batch_of_a_stream_has_no_mark_that_its_pieces_lack(mark: str) -> None:
     batcher = Batcher(3, 0, 10)
-    batcher.add([Piece(HERE, 50, 900, columns_of((), **{mark: False}), counts_rows=True)])
+    batcher.add([BufferedRows(HERE, 50, 900, columns_of((), **{mark: False}), counts_rows=True)])
     made = batcher.take(3, 10).columns
     assert {name: getattr(made, name) for name in MARKS} == {**MARKS, mark: False}
 

@@ -134,8 +134,8 @@ def test_no_checkpoint_is_taken_before_the_dead_letters_left(
         while stream.outputs.rejected < 2:
             stream.step(drain=True)
         assert stream.step() == 0
-        assert stream.checkpoint_figures is not None
-        assert stream.checkpoint_figures.number == 0
+        assert stream.stats.checkpoint_figures is not None
+        assert stream.stats.checkpoint_figures.number == 0
         assert letters_of(log) == 0
         stream.checkpoint_now()  # whoever asks for one goes on
         assert letters_of(log) == 2
@@ -165,7 +165,7 @@ def test_what_waits_on_trial_is_journaled_in_its_order(
     version = stream.graph.version
     stream.close(checkpoint=False)
     with ingest.Pipeline.resume(tmp_path / "state", log) as again:
-        assert (again.operations, again.graph.version) == (2, version)
+        assert (again.stats.operations, again.graph.version) == (2, version)
         assert again.outputs.rejected == 3
 
 
@@ -183,7 +183,7 @@ def test_bad_records_that_never_cease_let_a_step_end(
 ) -> None:
     """Such a step did not return: nobody could stop it, no checkpoint was taken, and its records
     stayed in memory."""
-    monkeypatch.setattr("ingest.batcher.BARREN_PIECES", 3)
+    monkeypatch.setattr("ingest.pipeline.batching.BARREN_PIECES", 3)
     time = iter(range(1, 10**9, 60))  # ms, at each look
     polls = 0
 

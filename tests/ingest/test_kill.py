@@ -133,7 +133,7 @@ def test_a_kill_changes_no_window(tmp_path: Path, late: str) -> None:
         found: Any = pipeline.graph
         times = {key: time for key, (_, time) in found.state.items()}
         assert times == {key: time for key, (_, time) in model.edges.items()}
-        assert pipeline.expired_before == model.bound
+        assert pipeline.stats.expired_before == model.bound
         with SqliteLog(log, topics=("replies",)) as reader:
             sent = [bytes(r.value) for r in reader.poll(10**6)]  # type: ignore[arg-type]
         assert len(set(sent)) == len({ingest.decode_reply(data).id for data in sent})
@@ -193,9 +193,9 @@ def test_the_store_killed_again_and_again_ends_as_if_it_had_not_been(tmp_path: P
         given = tmp_path / "log", tmp_path / "c"
         assert run(ingest_into_store, *given, points=STORE, place=place).killed, place
     pipeline = Pipeline.resume(tmp_path / "c", log, device="cpu")
-    assert pipeline.operations < len(kind)
+    assert pipeline.stats.operations < len(kind)
     pipeline.run(until="end")
-    assert pipeline.operations == len(kind) + len(asked)
+    assert pipeline.stats.operations == len(kind) + len(asked)
     assert isinstance(pipeline.graph, lpma.Graph)
     pipeline.graph.check()
     model = lpma.Graph(device="cpu")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import DeadLetter, Partition, Pipeline, PipelineError, SqliteLog
-from ingest.lateness import Lateness
+from ingest.pipeline.windows import Lateness
 from lpma import Columns
 from tests.support.stream_model import SavedModel, weighted
 
@@ -117,7 +117,7 @@ def test_reject_takes_whole_records_and_does_not_move_on_by_them() -> None:
         log.produce("updates", RECORDS[3])
         pipeline.run(until="end")
     assert applied(pipeline) == [1, 2, 3, 5, 11], "200 was rejected, so 110 is the newest"
-    assert pipeline.duplicates == 1, "a record that was rejected was read all the same"
+    assert pipeline.stats.duplicates == 1, "a record that was rejected was read all the same"
 
 
 @pytest.mark.parametrize("bounds", [{"max_lateness": 25}, {"max_lateness": 1000, "window": 25}])
@@ -152,7 +152,7 @@ def test_a_file_loses_its_late_rows_one_by_one(
     assert sorted(applied(resumed)) == [
         i for i, t in enumerate(times) if i not in late and t >= bound
     ]
-    assert resumed.late_by_window == 0
+    assert resumed.stats.late_by_window == 0
     assert len(late) > 5
     assert sorted(letters) == late
     assert all(ingest.decode(letters[i].value).src.tolist() == [i] for i in late)
@@ -177,7 +177,7 @@ def test_a_lateness_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             Pipeline(log, SavedModel(), tmp_path / "c", **useless)
         assert not (tmp_path / "c").exists()
         with monkeypatch.context() as older:
-            older.setattr("ingest.starting.check_lateness", lambda settings: None)
+            older.setattr("ingest.pipeline.recovery.check_lateness", lambda settings: None)
             Pipeline(log, SavedModel(), tmp_path / "c", **useless).close()
         Pipeline.resume(tmp_path / "c", log, load=SavedModel.load, **useless).close()
 

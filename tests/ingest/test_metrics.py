@@ -65,7 +65,7 @@ def test_a_scrape_gives_the_pipelines_figures(log: SqliteLog, tmp_path: Path) ->
         before = scrape(server)
         assert before["lpma_operations_total",] == 0
         assert before["lpma_lag_records", "0", "updates"] == 10
-        figures = pipeline.checkpoint_figures
+        figures = pipeline.stats.checkpoint_figures
         assert figures is not None
         assert before["lpma_checkpoint_duration_seconds",] == figures.seconds > 0
 
@@ -73,7 +73,7 @@ def test_a_scrape_gives_the_pipelines_figures(log: SqliteLog, tmp_path: Path) ->
         log.produce("updates", ingest.encode_row(1, 2))
         seen = scrape(server)
         assert seen["lpma_operations_total",] == 103
-        assert seen["lpma_batches_total",] == pipeline.batches == graph.version
+        assert seen["lpma_batches_total",] == pipeline.stats.batches == graph.version
         assert seen["lpma_queries_total",] == 1
         assert seen["lpma_duplicates_total",] == 1
         letters = {key[1]: n for key, n in seen.items() if key[0] == "lpma_dead_letters_total"}
@@ -102,13 +102,13 @@ def test_a_window_is_told(log: SqliteLog) -> None:
         seen = scrape(server)
         assert (seen["lpma_window_before",], seen["lpma_window_late_total",]) == (50, 1)
         assert (seen["lpma_expired_total",], seen["lpma_window_untimed_total",]) == (1, 0)
-        assert pipeline.window_facts() == {
+        assert pipeline.stats.window_facts() == {
             "width": 50, "time": "event", "expired_before": 50, "late": 1, "untimed": 0,
         }  # fmt: skip
 
 
 def check_histograms(seen: Figures, pipeline: Pipeline) -> None:
-    for name, stage in pipeline.stages:
+    for name, stage in pipeline.stats.stages:
         buckets = [
             n for key, n in seen.items() if (key[0], key[-1]) == ("lpma_stage_seconds_bucket", name)
         ]
@@ -146,7 +146,7 @@ def test_scrapes_while_it_runs(log: SqliteLog) -> None:
     last = 0.0
     with MetricsServer(pipeline, 0) as server:
         while pipeline.step(drain=True):
-            if pipeline.batches % 25 == 0:
+            if pipeline.stats.batches % 25 == 0:
                 seen = scrape(server)
                 assert seen["lpma_operations_total",] >= last
                 last = seen["lpma_operations_total",]

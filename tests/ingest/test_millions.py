@@ -154,7 +154,7 @@ def read(source: Any, pairs: Pairs, named: bool, records: Any = "msgpack") -> No
     graph = lpma.Graph(device="cpu", names=named)
     with Pipeline(source, graph, names=named, records=records) as pipeline:
         pipeline.run(until="end")
-        assert (pipeline.operations, pipeline.outputs.rejected) == (ROWS, 0)
+        assert (pipeline.stats.operations, pipeline.outputs.rejected) == (ROWS, 0)
     check(graph, pairs)
 
 

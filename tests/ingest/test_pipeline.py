@@ -47,8 +47,9 @@ def test_any_cut_gives_what_serial_execution_gives(
         assert same_answer(reply.answer, answers[reply.id])
     assert [letter.offset for letter in letters] == bad
     assert all(letter.value == records[letter.offset] for letter in letters)
-    assert max((stats.operations for stats in pipeline.history), default=0) <= batch_size
-    assert operations == pipeline.operations == sum(s.operations for s in pipeline.history)
+    assert max((stats.operations for stats in pipeline.stats.history), default=0) <= batch_size
+    assert operations == pipeline.stats.operations
+    assert operations == sum(batch.operations for batch in pipeline.stats.history)
     assert pipeline.positions()[UPDATES] == Position(len(records))
 
 
@@ -68,7 +69,7 @@ def test_times_are_stamps_where_a_record_has_none(log: SqliteLog) -> None:
     pipeline = Pipeline(log, graph, clock=lambda: 10**12)
     pipeline.run(until="end")
     assert graph.state == {(1, 2): (1.0, 10**12), (1, 3): (1.0, -5)}
-    assert pipeline.history[-1].time == 10**12
+    assert pipeline.stats.history[-1].time == 10**12
 
 
 def test_stamps_do_not_fall_with_the_clock(log: SqliteLog) -> None:
@@ -159,14 +160,14 @@ def test_records_sent_again_are_dropped(log: SqliteLog) -> None:
     assert weighted(graph) == {(0, v): 1 for v in (1, 2, 3)} | {(1, v): 2 for v in (1, 2, 3)} | {
         (2, v): 1 for v in (1, 2, 3)
     }
-    assert pipeline.duplicates == 3
+    assert pipeline.stats.duplicates == 3
 
 
 def test_sources_are_counted_by_partition(
     log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above the bound a new one is refused, told and counted; those known are read on."""
-    monkeypatch.setattr(ingest.admission, "MAX_PRODUCERS", 3)
+    monkeypatch.setattr(ingest.pipeline.record_decoder, "MAX_PRODUCERS", 3)
     log.create_topic("t", 2)
 
     def send(number: int, *sources: str, seq: int = 1) -> None:
@@ -183,12 +184,12 @@ def test_sources_are_counted_by_partition(
     send(0, "a", "b", "c", "late", "a")
     send(1, "x", "y", "z", "late")
     first = run(lambda source: Pipeline(source, SavedModel(), tmp_path / "c"))
-    assert (first.operations, first.duplicates) == (6, 1)
+    assert (first.stats.operations, first.stats.duplicates) == (6, 1)
     assert first.outputs.rejected_by == {"unserved": 2}
     send(0, "a", "late", seq=2)
     send(1, "z", "more", seq=2)
     again = run(lambda source: Pipeline.resume(tmp_path / "c", source, load=SavedModel.load))
-    assert (again.operations, again.duplicates) == (8, 0)
+    assert (again.stats.operations, again.stats.duplicates) == (8, 0)
     assert again.outputs.rejected_by == {"unserved": 2}
     letters = read(log, "dead-letters", ingest.decode_dead_letter)
     assert [(d.partition, d.offset) for d in letters] == [(0, 3), (1, 3), (0, 6), (1, 5)]

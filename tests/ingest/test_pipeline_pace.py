@@ -24,7 +24,7 @@ def test_until_a_number_the_end_a_condition_or_a_stop(log: SqliteLog) -> None:
     assert pipeline.run(until=25, progress=lambda stats: seen.append(stats.operations)) == 25
     assert seen == [8, 8, 8, 1]
     assert pipeline.positions()[UPDATES] == Position(2, 5)
-    assert pipeline.run(until=lambda p: p.operations >= 30) == 8
+    assert pipeline.run(until=lambda p: p.stats.operations >= 30) == 8
     assert pipeline.run(until=0) == 0
 
     def stopping(stats: ingest.BatchStats) -> None:
@@ -34,7 +34,7 @@ def test_until_a_number_the_end_a_condition_or_a_stop(log: SqliteLog) -> None:
     assert pipeline.run(progress=stopping) == 24
     assert pipeline.run(until="end") == 43
     assert pipeline.step() == 0
-    assert pipeline.graph.version == len(pipeline.history)
+    assert pipeline.graph.version == len(pipeline.stats.history)
 
 
 def test_a_batch_waits_for_more_within_its_interval(log: SqliteLog) -> None:
@@ -89,7 +89,7 @@ def test_a_query_waits_for_its_interval_and_no_longer(
         )
         assert pipeline.step() == (3 if query_interval else 2)
         assert log.waits == pytest.approx(waits)
-        assert pipeline.queries == 1
+        assert pipeline.stats.queries == 1
 
 
 def test_memory_that_runs_out_leaves_the_batch_for_another_step(

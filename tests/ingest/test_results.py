@@ -22,8 +22,8 @@ import ingest
 import lpma
 from ingest import Pipeline, Result, SqliteLog
 from ingest.errors import PipelineError, SourceError
-from ingest.publishing import figures_of
 from ingest.results.changes import within
+from ingest.results.figures import figures_of
 from ingest.results.reading import once, read_results, totals
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
@@ -332,7 +332,7 @@ def test_a_slow_sink_holds_the_stream_back_and_the_stages_say_so(
         ) as pipeline:
             pipeline.run("end")
             assert pipeline.results is not None
-            assert pipeline.stages.results.seconds >= 0.02 * pipeline.results.records > 0
+            assert pipeline.stats.stages.results.seconds >= 0.02 * pipeline.results.records > 0
             assert pipeline.results.waiting == 0
 
 
@@ -444,7 +444,7 @@ def test_a_lost_journal_begins_another_run(device: str, tmp_path: Path) -> None:
             tmp_path / "c", log, device=device, results=log, accept_journal_loss=True,
             **(options | {"batch_size": 33}),
         ) as second:  # fmt: skip
-            assert second.journal_loss is not None
+            assert second.stats.journal_loss is not None
             second.run("end")
             with SqliteLog(log.path, ["results"]) as reader:
                 found = [ingest.decode_result(p.value) for p in reader.poll(10**6)]  # type: ignore[arg-type]

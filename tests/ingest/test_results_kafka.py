@@ -13,7 +13,7 @@ from kafka.errors import KafkaTimeoutError
 
 import ingest
 import lpma
-from ingest import KafkaSink, KafkaSource, LockedError, Partition, Pipeline, RecordError, delays
+from ingest import KafkaSink, KafkaSource, LockedError, Partition, Pipeline, RecordError, timers
 from ingest.errors import SourceError
 from ingest.events import Event
 from ingest.results.reading import results_in
@@ -173,7 +173,7 @@ def test_results_that_time_out_are_sent_again_and_are_there_once(
         given: dict[str, Any] = {"track": TRACK, "results": (source.sink(), results)}
         with Pipeline(source, graph, batch_size=10, **given) as pipeline:
             pipeline.run("end")
-            assert pipeline.waits_for() is None
+            assert pipeline.stats.waits_for() is None
     assert failed[0] >= 2
     found = published(kafka, results)
     assert [r.place for r in found] == sorted({r.place for r in found})
@@ -224,9 +224,9 @@ def test_results_are_given_up_when_the_patience_ends(
             pipeline.run("end")
         assert tries == [3]
         assert pipeline.results is not None
-        monkeypatch.setattr(delays, "SLOW_S", 0.0)
-        assert "results are not written for" in str(pipeline.waits_for())
-        assert "Expiring 1 record(s)" in str(pipeline.waits_for())
+        monkeypatch.setattr(timers, "SLOW_S", 0.0)
+        assert "results are not written for" in str(pipeline.stats.waits_for())
+        assert "Expiring 1 record(s)" in str(pipeline.stats.waits_for())
         pipeline.close()
 
 
@@ -248,7 +248,7 @@ def test_results_wait_for_a_broker_that_is_away(
         commit(self, *given)
 
     monkeypatch.setattr(KafkaSink, "_commit", committing)
-    monkeypatch.setattr(delays, "SLOW_S", 0.0)
+    monkeypatch.setattr(timers, "SLOW_S", 0.0)
     with KafkaSource(broker.bootstrap, [topic], patience=HANGS_S) as source:
         graph = lpma.Graph(device="cpu")
         given: dict[str, Any] = {"track": TRACK, "results": (source.sink(), results)}
@@ -260,7 +260,7 @@ def test_results_wait_for_a_broker_that_is_away(
         place: Any = pipeline.results
         wait_for(lambda: place._sink.problem is not None or not thread.is_alive())
         assert thread.is_alive()
-        assert "results are not written for" in str(pipeline.waits_for())
+        assert "results are not written for" in str(pipeline.stats.waits_for())
         broker.start()
         thread.join(HANGS_S)
         assert ran == [60]

@@ -71,14 +71,14 @@ def test_a_resume_brings_back_every_batch_as_it_was(data: st.DataObject) -> None
             if data.draw(st.booleans()):
                 pipeline.checkpoint_now()
             before = pipeline.graph.content()  # type: ignore[attr-defined]
-            place = pipeline.positions(), pipeline.operations
+            place = pipeline.positions(), pipeline.stats.operations
             pipeline.close(checkpoint=data.draw(st.booleans()))
             source.close()
             source = SqliteLog(log.path, topics=("wide",))
             pipeline = Pipeline.resume(directory, source, load=SavedModel.load, **options())
             assert pipeline.graph.content() == before  # type: ignore[attr-defined]
             after = pipeline.positions()
-            assert pipeline.operations == place[1]
+            assert pipeline.stats.operations == place[1]
             assert all(after[p] >= position for p, position in place[0].items())
         pipeline.run(until="end")
         pipeline.close()
@@ -132,14 +132,14 @@ def test_a_damaged_checkpoint_means_the_one_before_and_the_same_state(
     for _ in range(2):
         pipeline = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
         assert pipeline.graph.content() == content  # type: ignore[attr-defined]
-        assert pipeline.replayed == 24
+        assert pipeline.stats.replayed == 24
         pipeline.close(checkpoint=False)
     pipeline = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
     pipeline.run(until="end")
     pipeline.close()
     assert weighted(pipeline.graph) == weighted(serial(records)[0])
     pipeline = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load)
-    assert pipeline.replayed == 0
+    assert pipeline.stats.replayed == 0
 
 
 def test_a_wrong_start_is_refused(log: SqliteLog, tmp_path: Path) -> None:
@@ -239,14 +239,14 @@ def test_stamps_do_not_fall_over_a_resume(saved: bool, log: SqliteLog, tmp_path:
     log.produce("updates", ingest.encode_row(1, 3))
     options: dict[str, Any] = {"load": SavedModel.load, "clock": lambda: 1000}
     with Pipeline.resume(tmp_path / "c", log, **options) as pipeline:
-        assert (pipeline.replayed, pipeline.step(drain=True)) == (0 if saved else 1, 1)
-        assert pipeline.history[-1].time == 2000
+        assert (pipeline.stats.replayed, pipeline.step(drain=True)) == (0 if saved else 1, 1)
+        assert pipeline.stats.history[-1].time == 2000
 
 
 def test_replies_leave_once_the_journal_is_synced(
     log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Invariant 3 of steps.py: all that the journal was given, the batch's end too."""
+    """Invariant 3 of pipeline.py: all that the journal was given, the batch's end too."""
     events: list[str] = []
     for name in ("append", "sync"):
         done = getattr(Journal, name)
@@ -275,7 +275,7 @@ def test_a_file_goes_on_where_it_stopped(tmp_path: Path) -> None:
     pipeline.run(until=12_345)
     pipeline.close(checkpoint=False)
     resumed = Pipeline.resume(tmp_path / "c", FileSource(path, chunk=777), **options)
-    assert resumed.operations == 12_345
+    assert resumed.stats.operations == 12_345
     assert resumed.run() == len(rows) - 12_345
     assert isinstance(resumed.graph, lpma.Graph)
     resumed.graph.check()

@@ -94,7 +94,7 @@ def test_a_pipeline_over_sasl_keeps_its_password(
             with pipeline, MetricsServer(pipeline, 0) as server:
                 with RunLog(tmp_path / "run", graph) as log:
                     pipeline.run("end", log)
-                assert pipeline.operations == 2
+                assert pipeline.stats.operations == 2
                 said += [str(scrape(server)), repr(source), repr(pipeline), repr(source.sink())]
                 said += [repr(pipeline.settings), repr(pipeline.outputs), str(source.identity())]
                 pipeline.checkpoint_now()

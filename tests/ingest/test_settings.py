@@ -78,7 +78,7 @@ def test_run_says_what_until_may_be(until: Any) -> None:
         pipeline = Pipeline(log, SavedModel())
         with pytest.raises(PipelineError, match=r"until is .*: expected a number .* 'end', a func"):
             pipeline.run(until)
-        assert pipeline.operations == 0
+        assert pipeline.stats.operations == 0
         assert (pipeline.run(0), pipeline.run(1), pipeline.run("end")) == (0, 1, 0)
 
 

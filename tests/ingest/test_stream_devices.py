@@ -83,12 +83,12 @@ def test_a_stream_is_the_serial_models(device: str, tmp_path: Path) -> None:
             expected, answers, bad = serial(records)
             check_graph(pipeline.graph, expected)
             check_outputs(tmp_path / "log", answers, bad)
-        figures = pipeline.checkpoint_figures
+        figures = pipeline.stats.checkpoint_figures
         assert figures is not None
         assert figures.number > 0
         pipeline.close(checkpoint=False)
         again = Pipeline.resume(tmp_path / "c", log, device=device, **OPTIONS)
-        assert again.operations == pipeline.operations
+        assert again.stats.operations == pipeline.stats.operations
         check_graph(again.graph, expected)
         again.close()
 
@@ -188,7 +188,7 @@ def test_a_killed_stream_goes_on_as_if_it_had_not_been(device: str, tmp_path: Pa
         assert run(ingest_all, *given, points=POINTS, place=place).killed
     with SqliteLog(tmp_path / "log") as log:
         pipeline = Pipeline.resume(tmp_path / "c", log, device=device, **OPTIONS)
-        assert 12 * OPTIONS["batch_size"] <= pipeline.operations < 5000
+        assert 12 * OPTIONS["batch_size"] <= pipeline.stats.operations < 5000
         pipeline.run(until="end")
         pipeline.close()
     expected, answers, bad = serial(records)

@@ -45,7 +45,7 @@ def test_every_allocation_of_a_stream_fails_in_turn(device: str, tmp_path: Path)
         pipeline = Pipeline(log, new_graph(device), tmp_path / "c", **OPTIONS)
         n, operations = 1, 1
         while operations:
-            before = pipeline.positions(), pipeline.operations, pipeline.graph.version
+            before = pipeline.positions(), pipeline.stats.operations, pipeline.graph.version
             with failing(device, n) as tried:
                 try:
                     operations = pipeline.step(drain=True)
@@ -53,10 +53,14 @@ def test_every_allocation_of_a_stream_fails_in_turn(device: str, tmp_path: Path)
                 except OutOfMemory:
                     n += 1
             failed += tried.calls >= tried.n
-            if n > 1 and pipeline.operations == before[1]:
-                assert (pipeline.positions(), pipeline.operations, pipeline.graph.version) == before
+            if n > 1 and pipeline.stats.operations == before[1]:
+                assert (
+                    pipeline.positions(),
+                    pipeline.stats.operations,
+                    pipeline.graph.version,
+                ) == before
                 assert pipeline._pending is not None
-        assert pipeline.operations == len(answers) + sum(
+        assert pipeline.stats.operations == len(answers) + sum(
             len(ingest.decode(data)) for data in records if _is_good(data)
         )
         pipeline.close()
@@ -132,7 +136,7 @@ def test_memory_that_runs_out_elsewhere_stops_the_pipeline(where: str, tmp_path:
         with Pipeline.resume(tmp_path / "c", log, device="cpu", **options) as pipeline:
             pipeline.run(until="end")
             assert weighted(pipeline.graph) == {(1, 2): 0.5}
-            assert pipeline.operations == 2
+            assert pipeline.stats.operations == 2
     assert len(sent) == (where != "clock")
 
 

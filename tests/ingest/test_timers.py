@@ -51,7 +51,7 @@ def test_a_pipeline_passes_its_stages(tmp_path: Path) -> None:
     with SqliteLog(tmp_path / "log") as log:
         log.produce("updates", ingest.encode_updates(range(10), range(10)))
         with Pipeline(log, SavedModel(), tmp_path / "c", batch_size=5) as pipeline:
-            stages = pipeline.stages
+            stages = pipeline.stats.stages
             assert pipeline.step(drain=True) == 5
             # One poll, buffered and cut, both written down; no query, one checkpoint at the start.
             passages = {name: stage.passages for name, stage in stages}
@@ -59,13 +59,13 @@ def test_a_pipeline_passes_its_stages(tmp_path: Path) -> None:
                 "poll": 1, "buffer": 2, "journal": 2, "apply": 1, "track": 0,
                     "results": 0, "reply": 0, "checkpoint": 1
             }  # fmt: skip
-            assert pipeline.history[-1].seconds == stages.apply.last
+            assert pipeline.stats.history[-1].seconds == stages.apply.last
             log.produce("updates", ingest.encode_query("q", Kind.DEGREE, 1))
             log.produce("updates", b"bad")
             assert pipeline.run(until="end") == 6
-            assert stages.apply.passages == pipeline.batches == 3
+            assert stages.apply.passages == pipeline.stats.batches == 3
             assert stages.reply.passages == 2, "the reply, and the dead letter"
             pipeline.checkpoint_now()
             assert stages.checkpoint.passages == 2
-            assert pipeline.queries == 1
-            assert sum(stages.seconds().values()) < pipeline.history[-1].since_start + 60
+            assert pipeline.stats.queries == 1
+            assert sum(stages.seconds().values()) < pipeline.stats.history[-1].since_start + 60

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import Partition, Pipeline, PipelineError, SqliteLog
-from ingest.batcher import Batcher, Piece
-from ingest.sliding import slide
-from ingest.window import bound_of, width_of
+from ingest.pipeline.batching import Batcher, BufferedRows
+from ingest.pipeline.windows import bound_of, slide, width_of
 from lpma import Kind
 from lpma.errors import OutOfMemory
 from tests.conftest import soak
@@ -53,7 +52,12 @@ def edges_of(pipeline: Pipeline) -> dict[Any, Any]:
 def where(pipeline: Pipeline) -> tuple[Any, ...]:
     """All that must be the same after a resume."""
     model: Any = pipeline.graph
-    return model.content(), pipeline.expired_before, pipeline.operations, pipeline.expired
+    return (
+        model.content(),
+        pipeline.stats.expired_before,
+        pipeline.stats.operations,
+        pipeline.stats.expired,
+    )
 
 
 def opened(log: SqliteLog, graph: Any = None, *more: Any, **given: Any) -> Pipeline:
@@ -115,10 +119,10 @@ def test_each_batch_ends_as_the_model_says(
                 assert pipeline.step(drain=True) == len(part)
                 asked |= {f"q{i}": found for found in model.batch(part, now[0])}
                 assert edges_of(pipeline) == model.edges
-                assert pipeline.expired_before == model.bound
-                assert pipeline.late_by_window == model.late
-                assert pipeline.expired == model.expired
-        assert sum(batch.expired for batch in pipeline.history) == model.expired
+                assert pipeline.stats.expired_before == model.bound
+                assert pipeline.stats.late_by_window == model.late
+                assert pipeline.stats.expired == model.expired
+        assert sum(batch.expired for batch in pipeline.stats.history) == model.expired
         assert got == asked
 
 
@@ -133,12 +137,15 @@ def test_records_that_wait_are_cut_into_batches_all_the_same(
         log.produce_many("updates", numbered(stream))
         pipeline = opened(log, batch_size=batch_size, window=width)
         pipeline.run(until="end")
-        sizes = [batch.operations for batch in pipeline.history]
+        sizes = [batch.operations for batch in pipeline.stats.history]
         for start, size in zip(np.cumsum([0, *sizes]).tolist(), sizes, strict=False):
             model.batch(ops[start : start + size])
         assert edges_of(pipeline) == model.edges
-        assert (pipeline.late_by_window, pipeline.expired_before) == (model.late, model.bound)
-        assert pipeline.expired == model.expired
+        assert (pipeline.stats.late_by_window, pipeline.stats.expired_before) == (
+            model.late,
+            model.bound,
+        )
+        assert pipeline.stats.expired == model.expired
 
 
 @given(records(weights=st.sampled_from([None, 1.0, 0.5])), widths)
@@ -155,7 +162,7 @@ def test_where_weights_only_grow_edges_and_times_do_not_depend_on_the_cuts(
             pipeline = opened(log, batch_size=batch_size, window=width)
             pipeline.run(until="end")
             edges = {key: time for key, (_, time) in edges_of(pipeline).items()}
-            ends.append((edges, pipeline.expired_before, pipeline.late_by_window))
+            ends.append((edges, pipeline.stats.expired_before, pipeline.stats.late_by_window))
     assert all(end == ends[0] for end in ends)
 
 
@@ -184,7 +191,7 @@ def test_nothing_is_added_to_a_batch_where_the_bound_stands(log: SqliteLog) -> N
     pipeline = opened(log, Noting(), batch_size=1, window=50)
     pipeline.run(until="end")
     assert kinds == [[0, 4], [0], [0], [0, 4], [0, 4], [0]]
-    assert (pipeline.late_by_window, pipeline.expired_before) == (1, 51)
+    assert (pipeline.stats.late_by_window, pipeline.stats.expired_before) == (1, 51)
     assert set(edges_of(pipeline)) == {(1, 2), (2, 3), (3, 4), (5, 6), (6, 7)}
 
 
@@ -197,7 +204,7 @@ def test_an_operation_without_a_time_moves_no_window_of_event_time(log: SqliteLo
     ])  # fmt: skip
     pipeline = opened(log, batch_size=1, window=60)
     pipeline.run(until="end")
-    assert pipeline.expired_before == 950
+    assert pipeline.stats.expired_before == 950
     assert set(edges_of(pipeline)) == {(3, 4), (5, 6)}
 
 
@@ -214,7 +221,7 @@ def test_a_window_by_arrival_takes_stamps_for_times(log: SqliteLog) -> None:
     log.produce("queries", ingest.encode_query("q", Kind.DEGREE, 1))
     pipeline.step(drain=True)
     assert edges_of(pipeline) == {(3, 4): (1.0, 1500)}
-    assert pipeline.expired_before == 1001
+    assert pipeline.stats.expired_before == 1001
     log.produce("updates", ingest.encode_expire(1501))
     pipeline.step(drain=True)
     assert edges_of(pipeline) == {}
@@ -224,7 +231,7 @@ def test_the_stamp_of_a_bad_record_moves_no_window() -> None:
     """It is no operation: whether it came with this batch or the next is not in the journal."""
     batcher, place = Batcher(10, 10, 10), Partition("updates", 0)
     row = ingest.decode(ingest.encode_row(1, 2))
-    batcher.add([Piece(place, 0, 1000, row), Piece(place, 1, 5000)])
+    batcher.add([BufferedRows(place, 0, 1000, row), BufferedRows(place, 1, 5000)])
     assert slide(batcher.take(10, 10), 500, 100, arrival=True) == (1000, 900, 0)
 
 
@@ -255,9 +262,9 @@ def test_a_batch_that_found_no_memory_moves_the_window_once(log: SqliteLog) -> N
     pipeline.step()
     with pytest.raises(OutOfMemory):
         pipeline.step()
-    assert (pipeline.expired_before, pipeline.late_by_window) == (-5, 0)
+    assert (pipeline.stats.expired_before, pipeline.stats.late_by_window) == (-5, 0)
     pipeline.run(until="end")
-    assert (pipeline.expired_before, pipeline.late_by_window) == (90, 1)
+    assert (pipeline.stats.expired_before, pipeline.stats.late_by_window) == (90, 1)
     assert edges_of(pipeline) == {}
 
 
@@ -279,7 +286,7 @@ def test_a_late_policy_keeps_out_what_lies_outside_the_window(tmp_path: Path, po
     pipeline.run(until="end")
     late = [ingest.decode(letter.value).src.tolist() for letter in kept]
     assert sorted(late) == [[3], [6]]
-    assert pipeline.late_by_window == 0
+    assert pipeline.stats.late_by_window == 0
     assert all("30 behind the stream's" in letter.reason for letter in kept)
     source.close()
 
@@ -291,7 +298,7 @@ def test_without_a_policy_they_are_counted_and_never_seen_after_their_batch(log:
     ])  # fmt: skip
     pipeline = opened(log, batch_size=1, window=50)
     pipeline.run(until="end")
-    assert (pipeline.late_by_window, pipeline.outputs.rejected) == (1, 0)
+    assert (pipeline.stats.late_by_window, pipeline.outputs.rejected) == (1, 0)
     assert edges_of(pipeline) == {(1, 2): (1.0, 100)}
     (reply,) = replies(log)
     assert reply.answer.found.tolist() == [False]  # type: ignore[union-attr]
@@ -381,7 +388,13 @@ def test_the_store_holds_what_the_model_holds(
             log.produce_many("updates", numbered(stream))
             pipeline = opened(log, each, batch_size=batch_size, window=width)
             pipeline.run(until="end")
-            ends.append((pipeline.late_by_window, pipeline.expired_before, pipeline.expired))
+            ends.append(
+                (
+                    pipeline.stats.late_by_window,
+                    pipeline.stats.expired_before,
+                    pipeline.stats.expired,
+                )
+            )
     graph.check()
     assert ends[0] == ends[1]
     src, dst = np.divmod(np.arange(25), 5)
@@ -436,7 +449,7 @@ def test_a_resume_at_any_place_expires_the_same(data: st.DataObject) -> None:
                 directory, SqliteLog(log.path), load=SavedModel.load, **options()
             )
             assert where(pipeline) == before
-        bound, edges = pipeline.expired_before, edges_of(pipeline)
+        bound, edges = pipeline.stats.expired_before, edges_of(pipeline)
         assert bound is None or all(time >= bound for _, time in edges.values())
         if not arrival:
             carried = [op.time for op in flat(stream) if op.time is not None

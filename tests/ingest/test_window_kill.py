@@ -101,7 +101,7 @@ def test_expiries_that_are_killed_are_counted_once(
             graph: Any = pipeline.graph
             graph.check()
             assert found_in(graph) == expected
-            assert pipeline.expired == COUNT - len(expected)
+            assert pipeline.stats.expired == COUNT - len(expected)
             pipeline.close()
 
 

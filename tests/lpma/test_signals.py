@@ -224,7 +224,7 @@ def test_a_pipeline_stops_with_a_broken_graph(device: str, tmp_path: Path) -> No
     with SqliteLog(tmp_path / "log") as log, Pipeline.resume(tmp_path / "c", log) as resumed:
         assert isinstance(resumed.graph, lpma.Graph)
         resumed.run(until="end")
-        assert resumed.operations == 60
+        assert resumed.stats.operations == 60
         weight = resumed.graph.edges(range(10), range(1, 11)).weights
         assert weight is not None
         assert weight.tolist() == [6, 7, 7, *7 * [6]]

@@ -206,7 +206,7 @@ def test_a_stream_tells(tmp_path: Path, device: str) -> None:
         graph.delete(1, 1)  # before the stream, and none of its business
         pipeline = ingest.Pipeline(log, graph, batch_size=4)
         pipeline.run(until="end", progress=told.append)
-        assert pipeline.unchanged.as_dict() == ALL
+        assert pipeline.stats.unchanged.as_dict() == ALL
         assert [batch.unchanged.total for batch in told] == [2, 3]
         with MetricsServer(pipeline, 0) as server:
             url = f"http://{server.host}:{server.port}/metrics"

@@ -25,7 +25,7 @@ POINTS = (
     "ingest.service.updates:JSONResponse",  # acknowledged
     "ingest:SqliteLog.poll",
     "ingest.state.journal:Journal.append",
-    "ingest.interludes:Interludes.moved",
+    "ingest.pipeline.graph_requests:GraphRequests.moved",
     "tests.support.stream_model:SavedModel.apply",
     "ingest.state.checkpointer:Checkpointer.begin",
     "ingest.state.directory:CheckpointDirectory.commit",
@@ -59,7 +59,7 @@ def serve(origin: Origin, checkpoint: Path, mutant: bool, pipe: Any) -> None:
     else:
         graph: Any = SavedModel(predecessors=True)
         pipeline = Pipeline(source, graph, checkpoint, **options)
-    context = Context(pipeline.interludes, pipeline.graph, pipeline)  # type: ignore[arg-type]
+    context = Context(pipeline.requests, pipeline.graph, pipeline)  # type: ignore[arg-type]
     url, stop = start_server(context)
     pipe.send(url)
     threading.Thread(target=_end_when_told, args=(pipe, pipeline), daemon=True).start()

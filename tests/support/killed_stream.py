@@ -28,9 +28,9 @@ POINTS = (
     "ingest:SqliteLog.poll",
     "ingest.state.journal:Journal.append",
     "ingest.state.journal:Journal.sync",
-    "ingest.queries.sinks:Outputs.flush",  # dead letters
+    "ingest.pipeline.outputs:Outputs.flush",  # dead letters
     "tests.support.stream_model:SavedModel.apply",
-    "ingest.queries.sinks:Outputs.send",  # replies
+    "ingest.pipeline.outputs:Outputs.send",  # replies
     "ingest:SqliteLog.produce_many",
     "ingest.state.checkpointer:Checkpointer.begin",
     "tests.support.stream_model:SavedModel.image",

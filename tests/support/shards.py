@@ -12,7 +12,7 @@ import numpy as np
 import ingest
 import lpma
 from ingest import Partition
-from ingest.mapping import mapped
+from ingest.pipeline.record_decoder import mapped
 from ingest.sources.base import LogWriter
 from ingest.types import Record
 from lpma.arrays import to_host

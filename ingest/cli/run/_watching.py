@@ -66,7 +66,7 @@ def watch(
     """Apply the stream's updates to the graph, and call `look` after every so many batches and at
     the end, which with `follow` is when it is interrupted. `look` gets the operations so far and
     what vertices go by. by_name: whether they go by names; None: not said. Returns counts."""
-    from ...pipeline import Pipeline
+    from ...pipeline.pipeline import Pipeline
 
     batches = looks = 0
     with telling_outages(), ExitStack() as opened:
@@ -90,9 +90,9 @@ def watch(
         run(pipeline, None, watching.follow, on_batch, progress.look)
         if batches % watching.every or not looks:
             looks += 1
-            look(pipeline.operations, names)
+            look(pipeline.stats.operations, names)
         return {
-            "operations": pipeline.operations,
+            "operations": pipeline.stats.operations,
             "rejected": pipeline.outputs.rejected,
             "batches": batches,
             "times_run": looks,

@@ -136,7 +136,7 @@ def test_the_ladder_is_an_option_of_ingest(state: Path, tmp_path: Path) -> None:
     run("ingest", log, "-c", tmp_path / "other", "--keep-checkpoints", "1d=7",
         "--checkpoint-operations", 1, "--batch-size", 3)  # fmt: skip
     assert loaded("checkpoint", "ls", tmp_path / "other")["checkpoints"][0]["version"] == 0
-    assert "is no rung" in run("ingest", log, "-c", tmp_path / "third", "--keep-checkpoints",
+    assert "is not a rule" in run("ingest", log, "-c", tmp_path / "third", "--keep-checkpoints",
                                "hourly", status=1)  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def test_a_library_begins_with_a_loaded_graph(log: Path, tmp_path: Path) -> None
         with ingest.Pipeline(opened, loaded, checkpoint=state) as pipeline:
             pipeline.run("end")
             assert loaded.version == graph.version + 1
-            assert pipeline.history[-1].version == loaded.version
+            assert pipeline.stats.history[-1].version == loaded.version
     with (
         ingest.SqliteLog(log) as opened,
         ingest.Pipeline.resume(state, opened, device="cpu") as pipeline,

@@ -14,8 +14,7 @@ import pytest
 import ingest
 import lpma
 from ingest.formats.names import plain_name
-from ingest.state.name_table import table_path, write_table
-from ingest.state.vertex_names import VertexNames, name_of, word_of
+from ingest.state.vertex_names import VertexNames, name_of, table_path, word_of, write_table
 from lpma.file import container
 from tests.support.command_line import PNG, document, run
 

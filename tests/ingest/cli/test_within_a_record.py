@@ -141,4 +141,4 @@ def test_the_rest_of_a_record_waits_behind_others(tmp_path: Path) -> None:
         begun.close(checkpoint=False)  # as after a crash: the journal says what was applied
         with Pipeline.resume(tmp_path / "state", source) as resumed:
             resumed.run("end")
-            assert (resumed.operations, resumed.graph.num_edges) == (8, 6)
+            assert (resumed.stats.operations, resumed.graph.num_edges) == (8, 6)

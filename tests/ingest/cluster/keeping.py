@@ -56,7 +56,7 @@ def resumed(log: SqliteLog, directory: Path, lost: bool) -> list[tuple[int, int]
         Pipeline.resume(directory, again, accept_journal_loss=lost, **OPTIONS) as pipeline,
     ):
         pipeline.run("end")
-        assert pipeline.operations == 150, "each record once"
+        assert pipeline.stats.operations == 150, "each record once"
         return edges(pipeline.graph)
 
 

@@ -25,7 +25,7 @@ from ingest.cluster import epochs as epochs_module
 from ingest.cluster.epochs import EpochSource, NotedEpoch
 from ingest.cluster.ownership import Ownership
 from ingest.formats.markers import encode_marker
-from ingest.interludes import Moment
+from ingest.pipeline.graph_requests import GraphView
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.epochs import Edges, before, edges_of, in_all, random_record, replayed
@@ -43,7 +43,7 @@ class Noting:
         self.closed: list[tuple[int, Edges]] = []
         self.floors: list[int] = []
 
-    def close(self, epoch: int, moment: Moment) -> Edges:
+    def close(self, epoch: int, moment: GraphView) -> Edges:
         return edges_of(moment.graph.snapshot())
 
     def ended(self, floor: int, closed: Future[Any] | None) -> None:
@@ -85,7 +85,7 @@ class Run:
             self.pipeline = Pipeline.resume(where, self.source, **options)
         else:
             self.pipeline = Pipeline(self.source, lpma.Graph(device="cpu"), where, **options)
-        self.source.begin(self.pipeline.interludes, self.noting, self.pipeline.last_read)
+        self.source.begin(self.pipeline.requests, self.noting, self.pipeline.intake.fingerprints)
 
     def write(self, number: int, data: bytes) -> None:
         self.stream[self.partitions[number]].append(data)
@@ -219,7 +219,7 @@ def test_a_partition_that_stands_is_left_unread(run: Run, clock: list[float]) ->
         run.step()
     assert weighted(run.pipeline.graph) == {(1, 1): 1.0}
     assert [reply.id for reply in run.replies] == ["q"]
-    assert sum(run.pipeline.lag().values()) == 1
+    assert sum(run.pipeline.stats.lag().values()) == 1
     run.write(1, encode_marker(5))
     for _ in range(3):
         run.step()
@@ -303,7 +303,7 @@ def test_nothing_is_read_before_it_is_closed(run: Run) -> None:
     for partition in range(2):
         run.write(partition, encode_marker(5))
         run.write(partition, row(partition, 77))
-    run.pipeline.interludes._due = math.inf
+    run.pipeline.requests._due = math.inf
     for _ in range(10):  # what holds no operation may take a step of its own
         if not run.noting.closed:
             run.pipeline.step(3)

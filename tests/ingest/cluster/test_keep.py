@@ -13,9 +13,9 @@ from ingest import Pipeline, SqliteLog
 from ingest.cluster import keep
 from ingest.cluster.keep import Keeper, KeptStatus, restore
 from ingest.cluster.places import Place
-from ingest.state.admin import verify_directory
 from ingest.state.checkpoint import read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
+from ingest.state.inspection import verify_directory
 from tests.ingest.cluster.keeping import OPTIONS, event_of, gone_on, resumed, unbroken, whole
 from tests.support.object_store import ObjectStore, Stopped
 from tests.support.waiting import wait_for
@@ -124,7 +124,7 @@ def test_a_place_that_fails_is_told_of_and_tried_again(
     failing[0] = False
     keeper.look()
     assert keeper.status == KeptStatus(0, keeper.status.time)
-    assert stream.operations == 0
+    assert stream.stats.operations == 0
 
 
 def test_removed_while_it_is_copied(

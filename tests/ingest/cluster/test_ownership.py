@@ -23,7 +23,7 @@ from ingest.cluster.removals import SharedGraph
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.errors import RecordError
-from ingest.mapping import mapped
+from ingest.pipeline.record_decoder import mapped
 from ingest.types import Names
 from lpma import Columns, Kind
 from lpma.sharding import owners_of
@@ -217,7 +217,7 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
                 spec = ShardSpec(log.path, None, number, shards, str(tmp_path / "state"))
                 pipeline = killed_at_the_end(spec)
             found |= content(pipeline.graph)[0]
-            expired += pipeline.expired
+            expired += pipeline.stats.expired
         assert expired == whole.expired
         assert letters_of(log.path) == []
     assert found == content(whole)[0]

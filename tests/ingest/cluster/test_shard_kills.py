@@ -14,7 +14,7 @@ from ingest import Partition, SqliteLog
 from ingest.cluster.partitioned import create_sharded
 from ingest.cluster.spec import ShardSpec
 from ingest.formats.markers import encode_marker
-from ingest.pipeline import Pipeline
+from ingest.pipeline.pipeline import Pipeline
 from tests.conftest import soak
 from tests.support.epochs import before, edges_of, random_record, replayed
 from tests.support.killed_shard import run_until_closed

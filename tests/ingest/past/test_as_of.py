@@ -67,8 +67,8 @@ class Recorder:
         graph: Any = pipeline.graph
         now = content(graph)
         assert self.after.setdefault(graph.version, now) == now, "batches of queries change nothing"
-        if pipeline.history:
-            self.stamps.append((pipeline.history[-1].time, graph.version))
+        if pipeline.stats.history:
+            self.stamps.append((pipeline.stats.history[-1].time, graph.version))
 
 
 def graph_for(data: st.DataObject, **more: Any) -> lpma.Graph:

@@ -16,9 +16,9 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.past import view
+from ingest.pipeline.windows import bound_of
 from ingest.state.journal import Chunk, Cut, segment_numbers
 from ingest.state.journal_reader import read_journal
-from ingest.window import bound_of
 from tests.conftest import soak
 from tests.support.topics import Ticking
 from tests.support.window_model import Op, WindowModel, record_of, records, small_times
@@ -91,7 +91,8 @@ def test_every_version_and_time_is_what_the_window_left(device: str, data: st.Da
         )  # fmt: skip
         graph: Any = pipeline.graph
         while pipeline.step(drain=True) or not pipeline.source.at_end():
-            live[graph.version] = edges_of(graph), pipeline.expired, pipeline.expired_before
+            stats = pipeline.stats
+            live[graph.version] = edges_of(graph), stats.expired, stats.expired_before
             if data.draw(st.integers(0, 4)) == 0:
                 pipeline.checkpoint_now()
         pipeline.close(checkpoint=data.draw(st.booleans()))

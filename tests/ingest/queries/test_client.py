@@ -133,7 +133,7 @@ def test_a_reply_the_log_does_not_take_is_cut(log: SqliteLog, monkeypatch: Any) 
         assert len(refused) == first, "what the topic takes is known now"
     assert ids_of(*parts) == list(range(100))
     assert len(parts) > 1
-    monkeypatch.setattr("ingest.queries.sinks.MAX_REPLY_BYTES", 700)
+    monkeypatch.setattr("ingest.pipeline.outputs.MAX_REPLY_BYTES", 700)
     with serving(log, graph, replies=log), Client(log, timeout=HANGS_S) as client:
         parts = list(client.pages(Ask(Kind.SUCCESSORS, 1)))
     assert ids_of(*parts) == list(range(100))
@@ -149,7 +149,7 @@ def test_names_go_out_and_come_back(log: SqliteLog) -> None:
     ):
         targets = np.array(names, object)
         log.produce(UPDATES, ingest.encode_updates(["a"] * 7, targets, names=True))
-        wait_for(lambda: pipeline.operations == 7)
+        wait_for(lambda: pipeline.stats.operations == 7)
         parts = list(client.pages(Ask(Kind.SUCCESSORS, "a")))
         assert [name for part in parts for name in part.answer.ids.tolist()] == names  # type: ignore[union-attr]
         assert [part.cursor for part in parts] == ["ü", "7", None]

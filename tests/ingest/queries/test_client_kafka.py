@@ -47,7 +47,8 @@ def test_the_same_over_kafka(kafka: Cluster) -> None:
             updates = ingest.encode_updates([*src, *[9] * 400], [*dst, *range(400)])
             model.apply(ingest.decode(updates))
             sink.produce_many(topics[0], [updates])
-            wait_for(lambda: pipeline.operations == 430)  # two topics have no order between them
+            # Two topics have no order between them.
+            wait_for(lambda: pipeline.stats.operations == 430)
             for asking, queries in [(one, every_query(6)), (two, every_query(6)[::-1])]:
                 for query, reply in zip(queries, asking.ask_many(queries), strict=True):
                     assert same_answer(reply.answer, answered(model, query)), query

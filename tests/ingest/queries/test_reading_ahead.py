@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import QUERIES, Pipeline, Reply, SqliteLog, feed
+from ingest import QUERIES, Pipeline, Reply, SqliteLog
+from ingest.pipeline import intake
 from ingest.sources.sqlite import order
 from ingest.types import Polled
 from lpma import Batch, Columns, Kind
@@ -30,7 +31,7 @@ BATCH = 50
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are many here."""
     monkeypatch.setattr(order, "AHEAD_BYTES", 2000)
-    monkeypatch.setattr(feed, "POLL_ROWS", 1)
+    monkeypatch.setattr(intake, "POLL_ROWS", 1)
 
 
 def backlog(log: SqliteLog, records: int, first: int = 0) -> int:
@@ -49,7 +50,7 @@ def steps_to_reply(pipeline: Pipeline, log: SqliteLog, count: int = 1) -> int:
     """How many operations were applied when so many replies had been sent."""
     while len(sent(log)) < count:
         assert pipeline.step(), "the stream has ended"
-    return pipeline.operations
+    return pipeline.stats.operations
 
 
 def test_a_query_behind_a_backlog_is_answered_before_it(log: SqliteLog) -> None:
@@ -57,11 +58,11 @@ def test_a_query_behind_a_backlog_is_answered_before_it(log: SqliteLog) -> None:
     pipeline = Pipeline(log, SavedModel(), batch_size=BATCH, clock=lambda: 10**12)
     pipeline.run(until=BATCH * ROWS + 5)  # what was polled at first, and some of the next record
     flood(log, 1)
-    before = pipeline.operations
+    before = pipeline.stats.operations
     # What is in the buffer, and nothing of what waits in the log.
     assert steps_to_reply(pipeline, log) - before == 1 + ROWS - 5
     pipeline.run(until="end")
-    assert pipeline.operations == edges + 1
+    assert pipeline.stats.operations == edges + 1
 
 
 def test_a_query_written_behind_little_keeps_its_place(log: SqliteLog) -> None:
@@ -84,12 +85,12 @@ def test_updates_go_on_however_many_ask(log: SqliteLog) -> None:
         clock=lambda: 10**12,
     )  # fmt: skip
     steps = 0
-    while pipeline.operations - pipeline.queries < edges:
+    while pipeline.stats.operations - pipeline.stats.queries < edges:
         flood(log, 6)
         pipeline.step()
         steps += 1
         assert steps < 5 * edges / ROWS, "a poll of updates for every few steps"
-    assert pipeline.queries > steps / 2
+    assert pipeline.stats.queries > steps / 2
 
 
 @pytest.mark.parametrize(("cost_ms", "batches"), [(0, 1), (4, 4), (8, 8), (500, 10)])
@@ -133,10 +134,10 @@ def test_a_poll_asks_for_what_the_batch_lacks(log: SqliteLog) -> None:
     with Noting(log.path) as source:
         pipeline = Pipeline(source, SavedModel(), batch_size=BATCH)
         assert [pipeline.step() for _ in range(15)] == [BATCH] * 15
-        assert asked[0] == feed.FIRST_RECORDS, "which may have any number of rows"
+        assert asked[0] == intake.FIRST_RECORDS, "which may have any number of rows"
         assert set(asked[1:]) == {3, 5}, "for the 30 rows that a batch lacks, or for all 50"
         log.produce_many("updates", [ingest.encode_row(1, v) for v in range(100)])
-        pipeline.run(until=100 * ROWS - pipeline.operations)
+        pipeline.run(until=100 * ROWS - pipeline.stats.operations)
         pipeline.step(), pipeline.step()
         assert asked[-1] == 50, "rows of their own are single"
 

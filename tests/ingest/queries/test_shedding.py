@@ -19,8 +19,8 @@ from ingest import (
     QueryRefused,
     SqliteLog,
 )
-from ingest.admission import Backlog
-from ingest.batcher import Piece
+from ingest.pipeline.batching import BufferedRows
+from ingest.pipeline.intake import Backlog
 from ingest.queries import client as client_module
 from lpma import Kind
 from tests.support.serving import flood, ids_of, sent, serving
@@ -62,7 +62,7 @@ def test_a_replay_tells_the_same_queries_to_retry(log: SqliteLog, tmp_path: Path
     assert [error for _, error in found].count("retry") > 0
     again = SqliteLog(log.path)
     with Pipeline.resume(tmp_path / "c", again, load=SavedModel.load, **options) as resumed:
-        assert resumed.replayed > 0
+        assert resumed.stats.replayed > 0
     repeated = sent(log)[len(found) :]
     assert repeated == found
 
@@ -84,7 +84,7 @@ def test_queries_among_updates_are_not_told_to_retry(log: SqliteLog) -> None:
 
 def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch: Any) -> None:
     now = 100.0
-    monkeypatch.setattr("ingest.admission.time.monotonic", lambda: now)
+    monkeypatch.setattr("ingest.pipeline.intake.time.monotonic", lambda: now)
     looks = 0
 
     class Counting(SqliteLog):
@@ -100,7 +100,7 @@ def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch
     assert not backlog.overlong()
     assert looks == 0, "nothing is known to be a query"
     query = ingest.Query("q", Kind.DEGREE, 1)
-    backlog.note([Piece(queries, 0, 0, query=query)])
+    backlog.note([BufferedRows(queries, 0, 0, query=query)])
     assert set(backlog.overlong()) == {queries}
     source.poll()
     assert not backlog.overlong()
@@ -108,7 +108,7 @@ def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch
     now += 1
     backlog.overlong()
     assert looks == 2
-    backlog.note([Piece(queries, 1, 0, query=query), Piece(queries, 2, 0)])
+    backlog.note([BufferedRows(queries, 1, 0, query=query), BufferedRows(queries, 2, 0)])
     assert not backlog._of_queries[queries]
 
 
@@ -141,7 +141,7 @@ def test_a_replay_sheds_the_same_queries_whatever_the_limit_is_now(
 
 
 def test_the_client_asks_again_when_told_to(log: SqliteLog, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 1)
+    monkeypatch.setattr("ingest.pipeline.record_decoder.RETRY_AFTER_MS", 1)
     refuse = [3]
 
     def overlong(backlog: Backlog) -> set[Partition]:
@@ -152,11 +152,11 @@ def test_the_client_asks_again_when_told_to(log: SqliteLog, monkeypatch: Any) ->
     with serving(log, SavedModel(), poll_records=1), Client(log, timeout=HANGS_S) as client:
         assert client.degree(1).answer == [0]
         assert [error for _, error in sent(log)] == ["retry"] * 3 + [None]
-        monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 6_000_000)
+        monkeypatch.setattr("ingest.pipeline.record_decoder.RETRY_AFTER_MS", 6_000_000)
         refuse[0] = 1
         with pytest.raises(QueryRefused, match="retry"):
             client.degree(1, timeout=HANGS_S)  # at once: its patience ends before it may ask again
-        monkeypatch.setattr("ingest.admission.RETRY_AFTER_MS", 1)
+        monkeypatch.setattr("ingest.pipeline.record_decoder.RETRY_AFTER_MS", 1)
         refuse[0] = 2
         assert [r.error for r in client.ask_many([Ask(Kind.DEGREE, 1)] * 5)] == [None] * 5
 

@@ -48,7 +48,7 @@ class Served:
 
         def settled() -> bool:
             assert not self.failures, self.failures
-            return bool(pipeline.operations) and not any(pipeline.lag().values())
+            return bool(pipeline.stats.operations) and not any(pipeline.stats.lag().values())
 
         pipeline = self.pipeline
         wait_for(settled, "everything in the log is applied")
@@ -120,7 +120,7 @@ def serve_stream(tmp_path: Path) -> Iterator[Callable[..., Served]]:
             given["names"] = True
         path = tmp_path / "state" if checkpoint else None
         pipeline = ingest.Pipeline(log, graph, path, **given)
-        context = Context(pipeline.interludes, graph, pipeline, "log", limits or Limits())
+        context = Context(pipeline.requests, graph, pipeline, "log", limits or Limits())
         served = Served(context, "", log, pipeline)
 
         def run() -> None:

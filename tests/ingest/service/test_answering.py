@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lpma
-from ingest.interludes import Moment
+from ingest.pipeline.graph_requests import GraphView
 from ingest.service import answering
 from ingest.service.answering import Answer, AnswerTooLarge, Most, Outcome, Question, answer
 from ingest.service.codecs import page_of
@@ -30,7 +30,7 @@ def question(kind: Kind, u: Any, v: Any = None, after: Any = None, k: int = 0) -
 def asked(graph: Any, *questions: Question, share_s: float = 60.0, **most: int) -> list[Outcome]:
     """share_s: long, for a kernel's first call has nothing to do with what is tested."""
     bounds = Most(**{"bytes": ALL, "rows": ALL, "edges": ALL, **most})
-    return answer(Moment(graph, None, 5, 7, share_s), questions, bounds)
+    return answer(GraphView(graph, None, 5, 7, share_s), questions, bounds)
 
 
 def value(outcome: Outcome) -> Any:
@@ -162,7 +162,7 @@ def test_names_apart_from_the_graph(device: str) -> None:
     ids = names.assign(column_of(told, "names"))
     graph = lpma.Graph(device=device)
     graph.insert([ids[0]] * 3, ids[1:])
-    moment = Moment(graph, names, 1, 1)
+    moment = GraphView(graph, names, 1, 1)
     degree, rows, rest = answer(
         moment._replace(share_s=60.0),
         [

@@ -13,7 +13,7 @@ import pytest
 
 import lpma
 from ingest import analyses
-from ingest.interludes import Interludes
+from ingest.pipeline.graph_requests import GraphRequests
 from ingest.service import beside, runs, snapshot
 from ingest.service.beside import Job, Shared, Stopped, Worker
 from ingest.service.context import Context, Limits
@@ -87,7 +87,7 @@ def test_a_job_that_was_not_begun_is_dropped(worker: Worker) -> None:
 
 def test_a_stopped_job_does_not_wait_for_its_turn(worker: Worker) -> None:
     """And the stream does not stop for it when it comes to it."""
-    context: Any = type("", (), {"interludes": Interludes(), "limits": Limits(deadline_s=1e6)})()
+    context: Any = type("", (), {"interludes": GraphRequests(), "limits": Limits(deadline_s=1e6)})()
     asked: list[Any] = []
     job = worker.begin(lambda job: job.copied(context, asked.append))
     while context.interludes.due(False) is None:
@@ -95,7 +95,7 @@ def test_a_stopped_job_does_not_wait_for_its_turn(worker: Worker) -> None:
     job.stop()
     with pytest.raises(Stopped):
         job.future.result(60)
-    context.interludes.hold(_moment(), 0, lambda: None)
+    context.interludes.answer(_moment(), 0, lambda: None)
     assert not asked
 
 
@@ -104,13 +104,13 @@ def _moment() -> Any:
 
 
 def test_what_does_not_come_in_time_is_not_done(worker: Worker) -> None:
-    context = Context(Interludes(), None, limits=Limits(deadline_s=0))  # type: ignore[arg-type]
+    context = Context(GraphRequests(), None, limits=Limits(deadline_s=0))  # type: ignore[arg-type]
     asked: list[Any] = []
     with pytest.raises(Problem, match="did not come to it in time"):
         asyncio.run(beside.in_turn(context, asked.append))
     with pytest.raises(Problem, match="did not come to it in time"):
         worker.begin(lambda job: job.copied(context, asked.append)).future.result(60)
-    context.interludes.hold(_moment(), 0, lambda: None)
+    context.interludes.answer(_moment(), 0, lambda: None)
     assert not asked
 
 

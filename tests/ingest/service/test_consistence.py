@@ -57,7 +57,7 @@ class Oracle:
     def catch_up(self) -> None:
         """Apply what the pipeline has applied since."""
         assert self._served.pipeline is not None
-        history = list(self._served.pipeline.history)
+        history = list(self._served.pipeline.stats.history)
         for batch in history[self._batches :]:
             for kind, u, v, w in self._rows[self._done : batch.total_operations]:
                 if kind == Kind.INSERT:

@@ -89,7 +89,7 @@ def test_the_operations_of_all_events_are_those_of_the_stream(serve_stream: Serv
         if told["operations"] >= 2000:
             break
     assert served.pipeline is not None
-    assert told == {"operations": 2000, "batches": served.pipeline.batches}
+    assert told == {"operations": 2000, "batches": served.pipeline.stats.batches}
 
 
 def test_a_dead_letter_and_a_checkpoint_are_told(serve_stream: Serve) -> None:
@@ -229,7 +229,7 @@ def test_a_stream_that_ended_is_said(serve_stream: Serve) -> None:
     stream = watch(served.url)
     next(stream)
     assert served.pipeline is not None
-    served.pipeline.interludes.close("the disk is full")
+    served.pipeline.requests.close("the disk is full")
     assert first(stream, "batch", lambda data: data["ended"] is not None)[2]["ended"] == (
         "the disk is full"
     )

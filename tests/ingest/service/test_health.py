@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lpma
-from ingest import SourceError, SqliteLog, delays, encode_query, encode_updates
+from ingest import SourceError, SqliteLog, encode_query, encode_updates, timers
 from ingest.service import health
 from lpma import Kind
 from lpma.dependencies import MissingPackage
@@ -133,12 +133,12 @@ def test_what_the_stream_waits_for_is_told(
         for record in body:
             served.log.produce_many("updates", [record])
         assert waits.wait(HANGS_S)
-        patch.setattr(delays, "SLOW_S", HANGS_S)
+        patch.setattr(timers, "SLOW_S", HANGS_S)
         patch.setattr(health, "PROBE_S", 0.01)
         patch.setattr(health, "STALE_S", HANGS_S)
         patch.setattr(health._Health, "_trouble", no_trouble)
         assert ready(served) == (200, ""), "not for long"
-        patch.setattr(delays, "SLOW_S", 0.0)
+        patch.setattr(timers, "SLOW_S", 0.0)
         status, why = ready(served)
     assert (status, "are not written for" in why) == (503, True)
     assert what in why

@@ -13,7 +13,7 @@ import pytest
 
 import lpma
 from ingest.errors import PipelineError
-from ingest.interludes import Interludes, Moment
+from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from ingest.service import query_queue
 from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
@@ -29,7 +29,7 @@ class Desk:
     def __init__(self, **limits: Any) -> None:
         self.graph = lpma.Graph(device="cpu")
         self.graph.insert([1, 1, 2], [2, 3, 3])
-        self.interludes = Interludes()
+        self.interludes = GraphRequests()
         self.held: list[int] = []  # how many questions of ours each interlude had
         self.queue = QueryQueue(Context(self.interludes, self.graph, limits=Limits(**limits)))
 
@@ -42,7 +42,7 @@ class Desk:
         """Hold one interlude."""
         await all_is_done()
         self.held.append(len(self.queue._sent))
-        self.interludes.hold(Moment(self.graph, None, 1, 1), 0, lambda: None)
+        self.interludes.answer(GraphView(self.graph, None, 1, 1), 0, lambda: None)
         await all_is_done()
 
 
@@ -193,12 +193,12 @@ def test_figures_do_not_wait_for_a_heavy_question() -> None:
         heavy = desk.ask([1, 2])
         await all_is_done()
         told = desk.interludes.ask(lambda moment: moment.version)
-        desk.interludes.hold(Moment(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+        desk.interludes.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         assert told.result(0) == 1
         assert not heavy.done()
         for _ in range(2):
             await all_is_done()
-            desk.interludes.hold(Moment(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+            desk.interludes.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         with pytest.raises(Problem, match="snapshot") as refused:
             await heavy
         assert refused.value.status_code == 413

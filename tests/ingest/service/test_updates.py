@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
-from ingest import Pipeline, SqliteLog, admission
+from ingest import Pipeline, SqliteLog
 from ingest.errors import RecordError
+from ingest.pipeline import record_decoder
 from ingest.service import updates as endpoint
 from ingest.service.app import make_app
 from ingest.service.connection import Timeouts
@@ -333,7 +334,7 @@ def test_a_stream_that_nobody_writes_to_says_so(serve_store: Serve, tmp_path: An
 def answered(pipeline: Pipeline, topic: str | None = None) -> Answered:
     """The answer to an update, of a pipeline that does not run."""
     graph: Any = pipeline.graph
-    context = Context(pipeline.interludes, graph, pipeline, update_topic=topic)
+    context = Context(pipeline.requests, graph, pipeline, update_topic=topic)
     with context:
         body = ingest.encode_row(1, 2)
         return asyncio.run(call(make_app(context), "POST", "/v1/updates", body, MSGPACK))
@@ -498,7 +499,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
 def test_one_source_more_than_are_remembered_is_refused(
     serve_stream: Serve, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(admission, "MAX_PRODUCERS", 2)
+    monkeypatch.setattr(record_decoder, "MAX_PRODUCERS", 2)
     served = serve_stream()
     assert served.pipeline is not None
     for seq in (1, 2):
@@ -650,7 +651,7 @@ def test_a_service_that_closes_says_what_may_be_written(
         log.create_topic("updates")
         with Pipeline(log, lpma.Graph(device="cpu")) as pipeline:  # it does not run
             graph: Any = pipeline.graph
-            context = Context(pipeline.interludes, graph, pipeline)
+            context = Context(pipeline.requests, graph, pipeline)
             service = Service(context, 0, timeouts=Timeouts(grace_s=0.1))
 
             def send(src: int, query: str = "") -> Callable[[], Answer]:

@@ -56,7 +56,7 @@ def own(broker: Broker) -> Iterator[tuple[str, Pipeline]]:
         pipeline = Pipeline(source, graph, batch_interval=0.01)
         with running(pipeline):
             limits = Limits(deadline_s=2.0)
-            with Context(pipeline.interludes, graph, pipeline, limits=limits) as context:
+            with Context(pipeline.requests, graph, pipeline, limits=limits) as context:
                 url, stop = start_server(context)
                 yield url, pipeline
                 stop()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lpma
-from ingest.interludes import Interludes, Moment
+from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from ingest.service import query_queue
 from ingest.service.context import Context
 from ingest.service.server import Service
@@ -35,7 +35,7 @@ def context() -> Context:
     """Of a stream that takes no step by itself."""
     graph = lpma.Graph(device="cpu")
     graph.insert([1, 1], [2, 3])
-    return Context(Interludes(), graph)
+    return Context(GraphRequests(), graph)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def service(context: Context) -> Iterator[Service]:
 
 def step(context: Context) -> None:
     graph = context.graph
-    context.interludes.hold(Moment(graph, None, graph.version, 0), 0, lambda: None)
+    context.interludes.answer(GraphView(graph, None, graph.version, 0), 0, lambda: None)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=["GET", "POST"])

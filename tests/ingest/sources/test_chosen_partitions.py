@@ -110,10 +110,10 @@ def test_a_pipeline_over_a_share(tmp_path: Path) -> None:
             log.produce("updates", ingest.encode_row(number, 9), number)
     with SqliteLog(tmp_path / "log", partitions={"updates": [1, 3]}) as log:
         pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c")
-        assert sum(pipeline.lag().values()) == 2
+        assert sum(pipeline.stats.lag().values()) == 2
         pipeline.run("end")
         assert pipeline.graph.num_edges == 2
-        assert sum(pipeline.lag().values()) == 0
+        assert sum(pipeline.stats.lag().values()) == 0
         pipeline.close()
     other = SqliteLog(tmp_path / "log", partitions={"updates": [1]})
     with other, pytest.raises(OffsetError, match=r"'updates', number=3.*that is read here"):

@@ -241,7 +241,7 @@ def test_memory_is_flat_under_a_flood(partitions: int, tmp_path: Path) -> None:
             pipeline.run(until=4 * pipeline.settings.batch_size)
             tracemalloc.start()
             try:
-                pipeline.run(until=records * rows - pipeline.operations)
+                pipeline.run(until=records * rows - pipeline.stats.operations)
                 _, peak = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()

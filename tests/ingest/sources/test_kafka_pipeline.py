@@ -144,17 +144,17 @@ def test_behind_an_aborted_transaction_nothing_is_behind(stream: Stream, follows
             wait_for(lambda: steps_to_where_nothing_is_behind(pipeline))
         else:
             pipeline.run(until="end")
-        assert pipeline.lag() == {stream.place: 0}
+        assert pipeline.stats.lag() == {stream.place: 0}
         send(4, commit=True)
         send(1, commit=False)
         wait_for(lambda: knows_of_more_after_a_poll(source, stream.place))
-        assert pipeline.lag()[stream.place] > 0
+        assert pipeline.stats.lag()[stream.place] > 0
     producer.close()
 
 
 def steps_to_where_nothing_is_behind(pipeline: Pipeline) -> bool:
     pipeline.step()
-    return bool(pipeline.operations) and not any(pipeline.lag().values())
+    return bool(pipeline.stats.operations) and not any(pipeline.stats.lag().values())
 
 
 def knows_of_more_after_a_poll(source: KafkaSource, place: Partition) -> bool:

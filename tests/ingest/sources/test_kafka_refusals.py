@@ -73,7 +73,7 @@ def test_a_topic_made_again_is_refused(longer: bool, stream: Stream) -> None:
         other = [ingest.encode_row(900, v) for v in range(50 if longer else 10)]
         stream.broker.produce("updates", other)
         with pytest.raises(IdentityError, match="created again"):
-            pipeline.run(until=lambda p: p.operations > 10**6)
+            pipeline.run(until=lambda p: p.stats.operations > 10**6)
         assert pipeline.graph.content() == before  # type: ignore[attr-defined]
     stream.check_refused(IdentityError, "created again")
 
@@ -86,7 +86,7 @@ def test_another_cluster_is_refused(stream: Stream) -> None:
         stream.broker.cut()
         stream.broker.produce("updates", [ingest.encode_row(900, 1)])
         with pytest.raises(IdentityError, match="another"):
-            pipeline.run(until=lambda p: p.operations > 10**6)
+            pipeline.run(until=lambda p: p.stats.operations > 10**6)
         # What was read before the brokers said so may have been applied, and no more.
         assert len(pipeline.graph.content()[0]) <= len(before[0]) + 1  # type: ignore[attr-defined]
     stream.check_refused(IdentityError, "another")

@@ -117,14 +117,14 @@ def test_a_gap_of_a_topic_is_accepted(stream: Stream) -> None:
     stream.check_refused(OffsetError, r"offset 50 was trimmed.*--accept-gap")
     stream.settings["accept_gap"] = True
     with stream.reading() as pipeline:
-        assert [(gap.partition, gap.start, gap.stop) for gap in pipeline.gaps] == [
+        assert [(gap.partition, gap.start, gap.stop) for gap in pipeline.stats.gaps] == [
             (UPDATES, 50, 80)
         ]
     del stream.settings["accept_gap"]
     stream.sent = edges(0, 100)
     with stream.read_to_end() as pipeline:
         assert {v for _, v in weighted(pipeline.graph)} == {*range(50), *range(80, 100)}
-        assert [one.kind for one in pipeline.accepted] == ["gap"]
+        assert [one.kind for one in pipeline.stats.accepted] == ["gap"]
 
 
 # On a real broker ----------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_resumes_of_a_real_topic(kafka: Cluster, tmp_path: Path) -> None:
             with pytest.raises(OffsetError, match="offset 40 was trimmed, the first kept is 45"):
                 read_on(source, directory)
             pipeline = read_on(source, directory, accept_gap=True)
-            assert [str(gap) for gap in pipeline.gaps] == [
+            assert [str(gap) for gap in pipeline.stats.gaps] == [
                 f"{topic}/2: 5 records are gone, 40 … 44"
             ]
             pipeline.run("end")

@@ -10,9 +10,9 @@ import pytest
 import ingest
 import lpma
 from ingest import Identity, Partition, Pipeline, PipelineError, Polled
-from ingest.dry_run import DryRun
+from ingest.pipeline.dry_run import DryRun
+from ingest.pipeline.recovery import fresh_state
 from ingest.settings import Settings
-from ingest.starting import fresh_state
 
 PLACE = Partition("edges", 0)
 
@@ -43,7 +43,7 @@ class Edges(ingest.Source):
 def test_it_is_read_resumed_and_looked_back_at(tmp_path: Path) -> None:
     with Pipeline(Edges(7), lpma.Graph(device="cpu"), tmp_path / "c", batch_size=3) as pipeline:
         assert pipeline.run("end") == 7
-        assert pipeline.lag() == {}
+        assert pipeline.stats.lag() == {}
     with Pipeline.resume(tmp_path / "c", Edges(10)) as pipeline:
         assert pipeline.run("end") == 3
     past = ingest.as_of(tmp_path / "c", Edges(10), version=4, device="cpu")

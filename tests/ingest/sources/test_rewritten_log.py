@@ -224,17 +224,18 @@ def test_a_gap_is_accepted_by_an_option_alone(
         pipeline = resumed(path, tmp_path / "c", accept_gap=True)
     start = 100 if close is checkpointed else 0
     detail = {"topic": "updates", "partition": 0, "from": start, "to": 299, "records": 300 - start}
-    assert [(one.kind, one.detail) for one in pipeline.accepted] == [("gap", detail)]
-    assert [str(gap) for gap in pipeline.gaps] == [
+    assert [(one.kind, one.detail) for one in pipeline.stats.accepted] == [("gap", detail)]
+    assert [str(gap) for gap in pipeline.stats.gaps] == [
         f"updates/0: {300 - start} records are gone, {start} … 299"
     ]
     (event,) = events_named(caplog, "gap accepted")
     assert event.fields == detail
-    assert accepted(tmp_path / "c") == pipeline.accepted, "at once: a kill now loses none of it"
+    kept = accepted(tmp_path / "c")
+    assert kept == pipeline.stats.accepted, "at once: a kill now loses none of it"
     pipeline.close(checkpoint=False)
     caplog.clear()
     pipeline = resumed(path, tmp_path / "c")
-    assert pipeline.gaps == []
+    assert pipeline.stats.gaps == []
     assert events_named(caplog, "unchecked") == [], (
         "what was read before the gap is of no use any more"
     )
@@ -275,12 +276,12 @@ def test_what_is_still_there_is_replayed_exactly_up_to_the_gap(path: Path, tmp_p
     assert [(r.id, r.version, r.time) for r in again] == [
         (r.id, r.version, r.time) for r in first[:6]
     ]
-    assert pipeline.replayed == 6
+    assert pipeline.stats.replayed == 6
     pipeline.run("end")
     pipeline.close()
     assert [r.id for r in again] == [f"q{i}" for i in range(9)], "each is answered again, once"
     assert {v for _, v in weighted(pipeline.graph)} == set(range(4, 10))
-    assert pipeline.operations == 9 + 6
+    assert pipeline.stats.operations == 9 + 6
 
 
 def test_no_gap_is_no_gap(path: Path, tmp_path: Path) -> None:
@@ -288,7 +289,7 @@ def test_no_gap_is_no_gap(path: Path, tmp_path: Path) -> None:
         log.produce_many("updates", edges(0, 100))
     ingested(path, tmp_path / "c", killed)
     pipeline = resumed(path, tmp_path / "c", accept_gap=True)
-    assert (pipeline.gaps, pipeline.replayed) == ([], 100)
+    assert (pipeline.stats.gaps, pipeline.stats.replayed) == ([], 100)
     pipeline.close()
     assert accepted(tmp_path / "c") == ()
 
@@ -308,7 +309,7 @@ def test_a_record_cut_by_the_checkpoint_goes_with_the_gap(
     pipeline = resumed(path, tmp_path / "c", accept_gap=True)
     pipeline.run("end")
     assert {v for _, v in weighted(pipeline.graph)} == {*range(row), *range(11, 15)}
-    assert pipeline.accepted[0].detail["from"] == 0
+    assert pipeline.stats.accepted[0].detail["from"] == 0
     pipeline.close()
 
 
@@ -328,5 +329,5 @@ def test_retention_that_goes_on_meanwhile_is_followed(
 
     monkeypatch.setattr(SqliteLog, "seek", slow)
     pipeline = resumed(path, tmp_path / "c", accept_gap=True)
-    assert [one.detail["to"] for one in pipeline.accepted] == [49]
+    assert [one.detail["to"] for one in pipeline.stats.accepted] == [49]
     pipeline.close()

@@ -11,10 +11,18 @@ from pathlib import Path
 import pytest
 
 from ingest import CheckpointError, Identity, JournalError, LockedError, Partition
-from ingest.admission import MAX_PRODUCERS
-from ingest.state.admin import find_checkpoints
-from ingest.state.checkpoint import GRAPH, MANIFEST, ROWS, Checkpoint, State, Taken, read_checkpoint
+from ingest.pipeline.record_decoder import MAX_PRODUCERS
+from ingest.state.checkpoint import (
+    GRAPH,
+    MANIFEST,
+    ROWS,
+    Checkpoint,
+    CheckpointSnapshot,
+    State,
+    read_checkpoint,
+)
 from ingest.state.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
+from ingest.state.inspection import find_checkpoints
 from ingest.state.journal import Chunk, Cut, Entry, segment_numbers, segment_path
 from ingest.types import MAX_TEXT_BYTES, Position
 from lpma.errors import FormatError
@@ -28,7 +36,6 @@ STATE = State(
     version=4,
     stamp=10**12,
     operations=99,
-    epoch=2,
 )
 WAITING: list[Entry] = [Chunk(1, A, 9, 9), Cut(3)]
 ENTRIES: list[Entry] = [
@@ -59,7 +66,7 @@ def commit(
 ) -> int:
     """As the pipeline does; the number."""
     images = {GRAPH: SavedImage(content), "second": SavedImage(content[::-1])}
-    taken = Taken(state, images, rotate(directory), waiting or [], 10**12 + 5)
+    taken = CheckpointSnapshot(state, images, rotate(directory), waiting or [], 10**12 + 5)
     return directory.commit(taken)[0]
 
 
@@ -237,7 +244,7 @@ def test_a_second_writer_is_refused_or_the_first_is_stopped(tmp_path: Path) -> N
     # Where the lock does not hold (a network file system), the fence stops the first writer:
     (tmp_path / "lock").unlink()
     second = opened(tmp_path)
-    late = Taken(STATE, {GRAPH: SavedImage(b"2")}, segment, [], 0)
+    late = CheckpointSnapshot(STATE, {GRAPH: SavedImage(b"2")}, segment, [], 0)
     assert first.journal is not None
     for refused in (lambda: first.commit(late), first.journal.sync, first.journal.rotate):
         with pytest.raises(LockedError, match="taken over"):
@@ -262,7 +269,7 @@ def test_the_fence_is_looked_at_after_all_is_written(tmp_path: Path) -> None:
             (tmp_path / "fence").write_text("another")
 
     with pytest.raises(LockedError, match="taken over"):
-        first.commit(Taken(STATE, {GRAPH: Overtaken(b"")}, rotate(first), [], 0))
+        first.commit(CheckpointSnapshot(STATE, {GRAPH: Overtaken(b"")}, rotate(first), [], 0))
     first.close()
     assert newest(tmp_path)[:2] == (0, b"1")
 

@@ -122,7 +122,7 @@ def check(log: Path, checkpoint: Path, expected: SavedModel, *, stopped: bool) -
     assert not run(log, checkpoint), "the disk is well again"
     with SqliteLog(log) as source:
         pipeline = Pipeline.resume(checkpoint, source, load=SavedModel.load, **OPTIONS)
-        assert pipeline.replayed == 0
+        assert pipeline.stats.replayed == 0
         assert isinstance(pipeline.graph, SavedModel)
         assert weighted(pipeline.graph) == weighted(expected)
         assert pipeline.graph.markers == expected.markers

@@ -16,7 +16,7 @@ import ingest
 import lpma
 from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
 from ingest.state import checkpointer
-from ingest.state.admin import segment_sizes
+from ingest.state.inspection import segment_sizes
 from lpma import OutOfMemory
 from lpma.file.atomic import Writable
 from tests.conftest import soak
@@ -90,7 +90,7 @@ def test_the_stream_goes_on_while_a_checkpoint_is_written(log: SqliteLog, tmp_pa
     path = tmp_path / "c"
     graph = Held()
     pipeline = Pipeline(log, graph, path, checkpoint_operations=10, **OPTIONS)
-    assert pipeline.checkpoint_figures is not None
+    assert pipeline.stats.checkpoint_figures is not None
     for _ in range(2):
         pipeline.step()
     held = graph.images[1]
@@ -100,12 +100,12 @@ def test_the_stream_goes_on_while_a_checkpoint_is_written(log: SqliteLog, tmp_pa
         assert len(graph.images) == 2, "one at a time, and one image"
         assert numbers(path) == [0]
         assert resumed(path, log) == graph.content(), "it is as if none had been begun"
-    assert pipeline.checkpoint_figures.number == 0
+    assert pipeline.stats.checkpoint_figures.number == 0
     held.go_on.set()
     pipeline._checkpoints.finish()  # type: ignore[union-attr]
     assert numbers(path) == [0, 1]
     assert resumed(path, log) == graph.content(), "what came meanwhile is in the journal"
-    figures = pipeline.checkpoint_figures
+    figures = pipeline.stats.checkpoint_figures
     assert (figures.number, figures.operations) == (1, 10)
     assert figures.bytes == len(held.content)
     assert 0 < figures.stopped <= figures.seconds
@@ -180,8 +180,8 @@ def test_a_checkpoint_keeps_the_sources_of_its_moment(log: SqliteLog, tmp_path: 
     pipeline.close(checkpoint=False)
     assert numbers(tmp_path / "c") == [0, 1]
     again = Pipeline.resume(tmp_path / "c", source, load=SavedModel.load, **OPTIONS)
-    assert again.replayed == 10
-    assert again.duplicates == 0
+    assert again.stats.replayed == 10
+    assert again.stats.duplicates == 0
     assert again.graph.content() == graph.content()  # type: ignore[attr-defined]
     again.close()
 
@@ -212,7 +212,7 @@ def test_what_producers_send_again_is_dropped_through_any_crash(tmp_path: Path, 
             operations = sum(pipeline.step(drain=True) for _ in range(int(rng.integers(1, 9))))
             pipeline.close(checkpoint=bool(rng.integers(0, 2)))
         assert weighted(pipeline.graph) == expected
-        assert pipeline.operations == 3 * len(expected)
+        assert pipeline.stats.operations == 3 * len(expected)
 
 
 def test_replies_have_left_before_a_checkpoint_is_taken(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_batch_that_memory_ran_out_for_is_in_the_checkpoint_as_waiting(
     records = [bytes(r.value) for r in SqliteLog(log.path).poll(10**6)]  # type: ignore[arg-type]
     again = Pipeline.resume(tmp_path / "c", SqliteLog(log.path), load=SavedModel.load, **OPTIONS)
     content = again.graph.content()  # type: ignore[attr-defined]
-    assert again.replayed == 5, "the batch as it was cut"
+    assert again.stats.replayed == 5, "the batch as it was cut"
     assert content[2] == before[2] + 1
     again.run(until="end")
     assert weighted(again.graph) == weighted(serial(records)[0])
@@ -282,7 +282,7 @@ def test_images_that_find_no_room_leave_all_as_it_was(log: SqliteLog, tmp_path: 
     graph.fail = True
     with pytest.raises(OutOfMemory):
         pipeline.step()
-    assert pipeline.operations == 10
+    assert pipeline.stats.operations == 10
     graph.fail = False
     pipeline.step()
     pipeline.close(checkpoint=False)
@@ -311,8 +311,8 @@ def test_a_long_journal_makes_a_checkpoint_due(
         assert numbers(tmp_path / "c")[-1] > 3
         assert longest < 400 + 200, "and what one batch adds"
         resumed = Pipeline.resume(tmp_path / "c", log, load=SavedModel.load, **OPTIONS)
-        assert resumed.operations == 300
-        assert resumed.replayed < 60
+        assert resumed.stats.operations == 300
+        assert resumed.stats.replayed < 60
         resumed.close()
 
 
@@ -329,7 +329,7 @@ def test_the_store_is_the_same_from_any_checkpoint(tmp_path: Path) -> None:
         options = {**OPTIONS, "batch_size": 700}
         pipeline = Pipeline(log, graph, tmp_path / "c", checkpoint_operations=700, **options)
         while pipeline.step(drain=True):
-            if pipeline.batches % 8 == 0:  # a slow disk would else have time for one or two
+            if pipeline.stats.batches % 8 == 0:  # a slow disk would else have time for one or two
                 wait_for_the_commit(pipeline)
         pipeline.close(checkpoint=False)
         newest = numbers(tmp_path / "c")[-1]

@@ -19,9 +19,9 @@ import ingest
 import lpma
 from ingest import JournalError, Pipeline, Reply, SqliteLog
 from ingest.events import LOGGER, Event
-from ingest.state.admin import verify_directory
 from ingest.state.checkpoint import read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
+from ingest.state.inspection import verify_directory
 from ingest.state.journal import Cut, read_synced, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
 from tests.conftest import soak
@@ -145,7 +145,7 @@ def test_any_byte_of_the_journal_that_changes_is_noticed_or_no_reply_rests_on_it
             passed += 1
             assert at >= data.rindex(b"\xc1s") - 8, "the last proof or the seal, or behind it"
             pipeline = ran.started(Pipeline.resume, load=SavedModel.load)
-            assert said.resume.operations == pipeline.replayed
+            assert said.resume.operations == pipeline.stats.replayed
             pipeline.close(checkpoint=False)  # `note` has compared the replies
     assert refused > passed > 0
 
@@ -229,13 +229,15 @@ def test_a_loss_that_is_accepted_loses_and_repeats_nothing(
             Pipeline.resume, note, load=SavedModel.load, accept_journal_loss=True
         )
         entries = [*taken.waiting, *before.entries]
-        assert pipeline.replayed == sum(e.operations for e in entries if isinstance(e, Cut))
-        (accepted,) = pipeline.accepted
+        assert pipeline.stats.replayed == sum(e.operations for e in entries if isinstance(e, Cut))
+        (accepted,) = pipeline.stats.accepted
         assert accepted.kind == "journal"
-        assert path.name in str(pipeline.journal_loss)
+        assert path.name in str(pipeline.stats.journal_loss)
         assert accepted.detail == {
-            "problem": pipeline.journal_loss, "checkpoint": number, "replayed": pipeline.replayed
-        }  # fmt: skip
+            "problem": pipeline.stats.journal_loss,
+            "checkpoint": number,
+            "replayed": pipeline.stats.replayed,
+        }
         told = [r.msg.name for r in caplog.records if isinstance(r.msg, Event)]
         assert [name for name in told if name != "dead letters"] == [
             "journal loss accepted",
@@ -247,11 +249,11 @@ def test_a_loss_that_is_accepted_loses_and_repeats_nothing(
         pipeline.step()
         pipeline.close(checkpoint=False)
         pipeline = ran.started(Pipeline.resume, note, load=SavedModel.load)
-        assert (pipeline.accepted, pipeline.journal_loss) == ((accepted,), None)
+        assert (pipeline.stats.accepted, pipeline.stats.journal_loss) == ((accepted,), None)
         pipeline.run(until="end")
         assert weighted(pipeline.graph) == weighted(ran.model)
-        assert pipeline.duplicates == 1
-        assert pipeline.operations == ran.operations
+        assert pipeline.stats.duplicates == 1
+        assert pipeline.stats.operations == ran.operations
         for id, reply in replies.items():
             assert same_answer(reply.answer, ran.answers[id])
         assert replies.keys() | ran.sent.keys() == ran.answers.keys()
@@ -260,8 +262,8 @@ def test_a_loss_that_is_accepted_loses_and_repeats_nothing(
 
 def test_the_option_changes_nothing_where_the_journal_is_whole(ran: Ran) -> None:
     pipeline = ran.started(Pipeline.resume, load=SavedModel.load, accept_journal_loss=True)
-    assert (pipeline.accepted, pipeline.journal_loss) == ((), None)
-    assert pipeline.replayed > 0
+    assert (pipeline.stats.accepted, pipeline.stats.journal_loss) == ((), None)
+    assert pipeline.stats.replayed > 0
     pipeline.close()
 
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
-from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError, starting
+from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError
 from ingest.formats.encode import encode_updates
 from ingest.formats.records import decode_record
+from ingest.pipeline import recovery
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.named_stream import JSON, NAMES, named_edges, random_records, said, serial
@@ -138,7 +139,7 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
             source = SqliteLog(log.path)
             pipeline = Pipeline.resume(directory, source, load=SavedModel.load, **options())
         pipeline.run(until="end")
-        assert pipeline.operations == expected.operations
+        assert pipeline.stats.operations == expected.operations
         pipeline.close()
         source.close()
     assert pipeline.vertices is not None
@@ -196,7 +197,7 @@ def test_a_dictionary_beside_a_graph_is_still_read(
     with SqliteLog(tmp_path / "log") as log:
         log.produce("updates", encode_updates(["alice"], [2**60], names=True))
         with monkeypatch.context() as patch:
-            patch.setattr(starting, "isinstance", lambda *_: False, raising=False)
+            patch.setattr(recovery, "isinstance", lambda *_: False, raising=False)
             pipeline = Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", names=True)
             pipeline.run(until="end")
             pipeline.close()

@@ -16,14 +16,14 @@ Clock = dict[int, int]  # by actor: how much of what that one does is known to b
 HOST = 0
 
 
-class Moment(NamedTuple):
+class GraphView(NamedTuple):
     """Something that an actor does: the `number`th thing, after all that `clock` says."""
 
     actor: int
     number: int
     clock: Clock
 
-    def is_before(self, other: Moment) -> bool:
+    def is_before(self, other: GraphView) -> bool:
         return other.clock.get(self.actor, 0) >= self.number
 
 
@@ -33,7 +33,7 @@ class Use(NamedTuple):
     lo: int
     hi: int
     writes: bool
-    at: Moment
+    at: GraphView
     what: str
     batch: int
 
@@ -58,14 +58,14 @@ class Clocks:
         for other, number in clock.items():
             own[other] = max(own.get(other, 0), number)
 
-    def moment(self, actor: int) -> Moment:
+    def moment(self, actor: int) -> GraphView:
         """Something that the actor does now."""
         own = self._of[actor]
         self.learn(actor, self._of[HOST])
         own[actor] = own.get(actor, 0) + 1
-        return Moment(actor, own[actor], dict(own))
+        return GraphView(actor, own[actor], dict(own))
 
-    def use(self, lo: int, size: int, writes: bool, at: Moment, what: str) -> None:
+    def use(self, lo: int, size: int, writes: bool, at: GraphView, what: str) -> None:
         """Note a use of memory, and which earlier ones it conflicts with."""
         hi, kept = lo + size, []
         for use in self._uses:

@@ -26,7 +26,7 @@ from lpma.store.pending import Overlap
 
 from ..emulated import cupy_on_host
 from . import stand_in
-from .clocks import HOST, Moment
+from .clocks import HOST, GraphView
 from .stand_in import clocks
 
 WIDTHS = {"kind": 1, "src": 4, "dst": 4, "time": 8}
@@ -47,7 +47,7 @@ class Kernels:
         self.declines = self.finds_bad_rows = False
         self.launched: list[str] = []
         self._is_shut = False  # the gate of apply.cu
-        self._answered: dict[int, Moment] = {}  # by ticket
+        self._answered: dict[int, GraphView] = {}  # by ticket
         self._batch_of: dict[int, int] = {}  # likewise
 
     def launch(self, name: str, threads: int, args: Any) -> None:
@@ -63,7 +63,7 @@ class Kernels:
             batch = self._asked(0) if isinstance(args, Packed) else args[place].tobytes()
             self.read(name, batch, columns, at)
 
-    def read(self, name: str, batch: bytes, columns: tuple[str, ...], at: Moment) -> None:
+    def read(self, name: str, batch: bytes, columns: tuple[str, ...], at: GraphView) -> None:
         """Note that a kernel reads columns of a Batch."""
         for column, (lo, size) in _spans(batch).items():
             if column not in columns:
@@ -77,7 +77,7 @@ class Kernels:
         at = AT["asked"] + which * BATCH.size
         return bytes(self.backend.fused.block.bytes[at : at + BATCH.size])
 
-    def _decide(self, name: str, at: Moment) -> None:
+    def _decide(self, name: str, at: GraphView) -> None:
         """apply_batch and decide: read what they read, and answer."""
         block, batch, given = self.backend.fused.block, self._asked(0), self._asked(1)
         ticket = block.ticket
@@ -100,7 +100,7 @@ class Kernels:
             answer[HEAD + i] = word
         answer[VERDICT], answer[ENDED] = verdict, ticket
 
-    def _apply(self, batch: bytes, given: bytes, at: Moment) -> None:
+    def _apply(self, batch: bytes, given: bytes, at: GraphView) -> None:
         self.read("apply_batch", given, (*KEYS, *FOLDED), at)
         if given != batch:
             self.read("apply_batch", given, TIMES, at)

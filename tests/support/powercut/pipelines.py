@@ -16,7 +16,7 @@ from typing import Any
 import ingest
 from ingest import Partition, Pipeline, SqliteLog, has_checkpoint
 from ingest.formats.replies import DeadLetter
-from ingest.state import admin
+from ingest.state import inspection
 from ingest.state.journal import HEAD_BYTES, segment_numbers, segment_path
 from ingest.types import Position, Reply
 from lpma.file.atomic import Writable
@@ -170,7 +170,7 @@ class Remote:
             pipeline = begin()
             steps(pipeline, 5, lead=0)
             pipeline.close(checkpoint=False)
-            admin.prune(state, keep=1)
+            inspection.prune(state, keep=1)
             pipeline = begin()
             steps(pipeline, 30, lead=1)
             close(pipeline)

@@ -33,7 +33,7 @@ class Served:
             mark(b"made")
             graph = SavedModel(predecessors=True)
             pipeline = Pipeline(log, graph)
-            with Context(pipeline.interludes, graph, pipeline) as context:  # type: ignore[arg-type]
+            with Context(pipeline.requests, graph, pipeline) as context:  # type: ignore[arg-type]
                 asyncio.run(_send_all(make_app(context)))
 
     def check(self, directory: Path, root: Path, marks: Sequence[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""The ladder of kept checkpoints: what it says, and that pruning at every step changes nothing."""
+"""The policy of kept checkpoints: what it says, and that pruning at every step changes nothing."""
 
 from __future__ import annotations
 
@@ -10,54 +10,63 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest import CheckpointError, PipelineError
-from ingest.ladder import Ladder, Rung, ladder_of, on_ladder
-from ingest.state import kept
-from ingest.state.checkpoint import GRAPH, VERIFIED, Checkpoint, Taken, read_checkpoint, verify
+from ingest.state import directory as directory_module
+from ingest.state.checkpoint import (
+    GRAPH,
+    VERIFIED,
+    Checkpoint,
+    CheckpointSnapshot,
+    read_checkpoint,
+    verify,
+)
 from ingest.state.directory import CheckpointDirectory, checkpoint_numbers, checkpoint_path
 from ingest.state.journal import segment_numbers
+from ingest.state.retention import Every, RetentionPolicy
 from tests.ingest.state.test_checkpoint import STATE, opened, rotate
 from tests.support.stream_model import SavedImage
 
-LADDERS = st.lists(st.builds(Rung, st.integers(1, 50), st.integers(1, 5)), max_size=3).map(tuple)
+POLICIES = st.lists(st.builds(Every, st.integers(1, 50), st.integers(1, 5)), max_size=3).map(
+    RetentionPolicy
+)
 TIMES = st.lists(st.integers(0, 300), max_size=40)
 
 
 @pytest.mark.parametrize("text", ["1h", "1h=0", "0h=1", "1y=1", "1h=24;1d=7", "h=1", "1h=24,", " "])
-def test_what_is_no_ladder(text: str) -> None:
-    with pytest.raises(PipelineError, match="is no rung"):
-        ladder_of(text)
+def test_what_is_no_policy(text: str) -> None:
+    with pytest.raises(PipelineError, match="is not a rule"):
+        RetentionPolicy.of(text)
 
 
 def test_what_is_one() -> None:
-    assert ladder_of("") == ()
-    assert ladder_of("30s=2, 1min=3,1h=24,1d=7,2w=1") == (
+    assert RetentionPolicy.of("") == ()
+    assert RetentionPolicy.of("30s=2, 1min=3,1h=24,1d=7,2w=1") == (
         (30_000, 2), (60_000, 3), (3_600_000, 24), (86_400_000, 7), (1_209_600_000, 1),
     )  # fmt: skip
 
 
-@given(LADDERS, TIMES)
-def test_slot_by_slot(ladder: Ladder, times: list[int]) -> None:
+@given(POLICIES, TIMES)
+def test_slot_by_slot(policy: RetentionPolicy, times: list[int]) -> None:
     """As the words have it: of each of the newest slots in which there is one, the first."""
     expected = set()
-    for every, most in ladder:
+    for every, most in policy:
         slots = {time // every for time in times}
         for slot in sorted(slots, reverse=True)[:most]:
             expected.add(min(n for n, time in enumerate(times) if time // every == slot))
-    assert on_ladder(ladder, dict(enumerate(times))) == expected
+    assert policy.kept(dict(enumerate(times))) == expected
 
 
-@given(LADDERS, TIMES)
-def test_pruning_at_every_step_keeps_the_same(ladder: Ladder, times: list[int]) -> None:
+@given(POLICIES, TIMES)
+def test_pruning_at_every_step_keeps_the_same(policy: RetentionPolicy, times: list[int]) -> None:
     times.sort()
     left: dict[int, int] = {}
     for number, time in enumerate(times):
         left[number] = time
-        left = {n: left[n] for n in on_ladder(ladder, left) | {number}}
-    assert on_ladder(ladder, left) == on_ladder(ladder, dict(enumerate(times)))
+        left = {n: left[n] for n in policy.kept(left) | {number}}
+    assert policy.kept(left) == policy.kept(dict(enumerate(times)))
 
 
 def commit(directory: CheckpointDirectory, time: int) -> int:
-    taken = Taken(STATE, {GRAPH: SavedImage(b"graph")}, rotate(directory), [], time)
+    taken = CheckpointSnapshot(STATE, {GRAPH: SavedImage(b"graph")}, rotate(directory), [], time)
     return directory.commit(taken)[0]
 
 
@@ -68,13 +77,14 @@ def test_what_is_kept_is_verified_once(tmp_path: Path, monkeypatch: pytest.Monke
         seen.append(found.number)
         verify(found)
 
-    monkeypatch.setattr(kept, "verify", noting)
     for _ in range(2):  # and not again by the next writer
-        directory = opened(tmp_path)
-        directory.rungs.ladder = ladder_of("1s=2,1h=1")
+        directory = opened(tmp_path)  # which verifies the newest, kept or not
+        directory.kept.policy = RetentionPolicy.of("1s=2,1h=1")
         first = len(checkpoint_numbers(tmp_path))
-        for i in range(first, first + 4):
-            commit(directory, 3_600_000 + 600 * i)
+        with monkeypatch.context() as patch:
+            patch.setattr(directory_module, "verify", noting)
+            for i in range(first, first + 4):
+                commit(directory, 3_600_000 + 600 * i)
         directory.close()
     # Taken at 0.0, 0.6, 1.2, … s: 0 is the first of its hour, 6 and 7 are the newest, and of
     # the newest two seconds the first are 5 and 7.
@@ -93,7 +103,7 @@ def test_what_is_kept_is_verified_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_damaged_one_is_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     directory = opened(tmp_path)
-    directory.rungs.ladder = ladder_of("1h=9")
+    directory.kept.policy = RetentionPolicy.of("1h=9")
     for i in range(2):
         commit(directory, i)
     (checkpoint_path(tmp_path, 0) / GRAPH).write_bytes(b"GRAPH")
@@ -110,14 +120,14 @@ def test_one_that_cannot_be_read_now_is_kept(
 ) -> None:
     """Too many open files are no damage: it is looked at another time."""
     directory = opened(tmp_path)
-    directory.rungs.ladder = ladder_of("1h=9")
+    directory.kept.policy = RetentionPolicy.of("1h=9")
     commit(directory, 0)
 
     def refuse(found: object) -> None:
         raise CheckpointError("cannot be read") from OSError(24, os.strerror(24))
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "verify", refuse)
+        patch.setattr(directory_module, "verify", refuse)
         for i in range(3):
             commit(directory, i)
         assert checkpoint_numbers(tmp_path) == [0, 2, 3]

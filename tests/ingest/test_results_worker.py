@@ -15,7 +15,7 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.errors import PipelineError, SourceError
-from ingest.lane import Lane, Later
+from ingest.results.background import BackgroundTask, DeferredTask
 from ingest.results.publisher import Publisher
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
@@ -100,14 +100,14 @@ def test_the_stream_goes_on_while_results_are_sent_and_no_further_than_three_bat
 ) -> None:
     graph = lpma.Graph(device=device)
     waits: list[int] = []  # at which versions the stream did
-    wait = Lane.wait
+    wait = BackgroundTask.wait
 
-    def noted(lane: Lane) -> None:
+    def noted(task: BackgroundTask) -> None:
         if threading.current_thread() is thread:
             waits.append(graph.version)
-        wait(lane)
+        wait(task)
 
-    monkeypatch.setattr(Lane, "wait", noted)
+    monkeypatch.setattr(BackgroundTask, "wait", noted)
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         with Pipeline(log, graph, batch_size=SIZE, track=TRACK, results=log) as pipeline:
@@ -216,24 +216,26 @@ def _fail_once(
         resumed.run("end")
 
 
-@pytest.mark.parametrize("kind", [Lane, Later])
-def test_a_lane_takes_one_call_at_a_time_and_none_after_an_error(kind: type[Lane]) -> None:
-    lane, done = kind("test"), list[int]()
+@pytest.mark.parametrize("kind", [BackgroundTask, DeferredTask])
+def test_a_task_takes_one_call_at_a_time_none_after_an_error(
+    kind: type[BackgroundTask],
+) -> None:
+    task, done = kind("test"), list[int]()
     for number in range(50):
-        lane.begin(lambda number=number: done.append(number))  # type: ignore[misc]
-    lane.wait()
+        task.begin(lambda number=number: done.append(number))  # type: ignore[misc]
+    task.wait()
     assert done == list(range(50))
 
     def fail() -> None:
         raise SourceError("full")
 
-    lane.begin(fail)
-    for asked in (lane.wait, lane.wait, lambda: lane.look(idle=False)):
+    task.begin(fail)
+    for asked in (task.wait, task.wait, lambda: task.look(idle=False)):
         with pytest.raises(SourceError):
             asked()
     with pytest.raises(SourceError):
-        lane.begin(lambda: done.append(50))
-    lane.close()
+        task.begin(lambda: done.append(50))
+    task.close()
     assert done == list(range(50))
 
 

@@ -1,8 +1,8 @@
-"""What goes on beside the stream, one call at a time: in a thread, or in the stream's own, later.
+"""Work beside the stream, one call at a time: in a thread, or later in the stream's own.
 
-A device needs no thread of the host's to go on. There a second thread would only compete for the
-interpreter, which both give back at each launch: the same work then takes half as long again. So
-what is to follow the device's work is called later, by the stream's own thread.
+A device works without a thread of the host. There, a second thread would only compete for the
+interpreter, which each gives up at every launch: the same work then takes half as long again. So
+what has to follow the device's work is deferred, and called by the stream's own thread.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 
-class Lane:
-    """Calls, each in its turn, in one thread of their own. Once one has failed none is begun any
-    more, and whatever is asked raises its error: what follows may rest on it. One thread at a time
-    begins calls; any may look and wait."""
+class BackgroundTask:
+    """Calls, one after another, in a thread of their own. After a failure no other call begins, and
+    every method but `close` raises its error: what follows may depend on the call. Calls are begun
+    by one thread at a time; any thread may look and wait."""
 
     def __init__(self, name: str) -> None:
         self._worker = ThreadPoolExecutor(1, name)
@@ -45,16 +45,16 @@ class Lane:
         self._worker.shutdown()
 
 
-class Later(Lane):
-    """The same in the caller's thread: a call takes place when it is waited for, or the caller has
-    nothing else to do."""
+class DeferredTask(BackgroundTask):
+    """The same in the caller's thread: a call takes place when it is waited for, or when the caller
+    is idle."""
 
-    _later: Callable[[], None] | None = None
+    _deferred: Callable[[], None] | None = None
     _error: BaseException | None = None
 
     def begin(self, call: Callable[[], None]) -> None:
         self.wait()
-        self._later = call
+        self._deferred = call
 
     def look(self, idle: bool) -> None:
         if idle or self._error is not None:
@@ -63,7 +63,7 @@ class Later(Lane):
     def wait(self) -> None:
         if self._error is not None:
             raise self._error
-        call, self._later = self._later, None
+        call, self._deferred = self._deferred, None
         if call is not None:
             try:
                 call()
@@ -72,5 +72,5 @@ class Later(Lane):
                 raise
 
     def close(self) -> None:
-        self._later = None
+        self._deferred = None
         super().close()

@@ -1,4 +1,4 @@
-"""Admission: what was polled becomes pieces that the batcher buffers, or is refused.
+"""What was polled is decoded, and becomes pieces that the batcher buffers, or is refused.
 
 Each polled record becomes one piece, whatever is applied of it, so that offsets move past it:
 
@@ -6,46 +6,45 @@ Each polled record becomes one piece, whatever is applied of it, so that offsets
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
     4. late rows   become dead letters, if the policy says so
-    5. names       become the ids of the graph, if vertices go by names
+    5. names       become ids of the graph, if vertices go by names
     6. owners      a record with a row that belongs in another partition becomes a dead letter
 
 The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
-depends on the load, and the journal keeps it: while too many queries wait, they are put off.
+depends on the load, and the journal keeps it: while too many queries wait, they are refused.
+
+Names get ids by `lpma.names`, in the order of the rows. As in `lpma/batch/named.py`, a name without
+an id gets one where its row appends an edge or adds a vertex. Elsewhere it becomes the vertex
+UNKNOWN, which has no edge, so that deleting costs no id. What stands in the row of an expiry names
+nothing, and gets none either. `lpma/names/dictionary.py` says why a replay gives the same ids.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from lpma.batch.columns import Columns, Kind
+from lpma.errors import TooManyNames
+from lpma.names import UNKNOWN, column_of, interleaved
+from lpma.names import Names as Dictionary
 
-from .batcher import Piece, Producer, Refusal
-from .errors import RecordError
-from .first_records import FirstRecords
-from .formats.encode import encode_record
-from .formats.fast_rows import coalesce_rows
-from .formats.json import JsonFields
-from .formats.msgpack import has_expiry
-from .formats.records import decode_record
-from .formats.replies import MAX_KEPT_BYTES, DeadLetter
-from .lateness import Lateness, lateness_of
-from .mapping import found, mapped
-from .queries.sinks import Outputs
-from .settings import Settings
-from .sources.base import Source
-from .state.checkpoint import State
-from .stream_graph import Directions
-from .types import NO_UPDATES, Names, Partition, Polled, Query, Record, Rejected
-from .window import NO_TIMES
-
-if TYPE_CHECKING:
-    from lpma.names import Names as Dictionary
+from ..errors import RecordError, VertexLimitError
+from ..formats.encode import encode_record
+from ..formats.fast_rows import coalesce_rows
+from ..formats.json import JsonFields
+from ..formats.msgpack import has_expiry
+from ..formats.records import decode_record
+from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
+from ..settings import RecordSettings
+from ..state.stream_state import StreamState
+from ..types import NO_UPDATES, Directions, Name, Names, Partition, Polled, Query, Record, Rejected
+from .batching import BufferedRows, Producer, Refusal
+from .outputs import FirstRecords, Outputs
+from .windows import NO_TIMES, Lateness, width_of
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
@@ -53,36 +52,27 @@ RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were wa
 LOOK_EVERY_S = 0.1  # at the source's end
 
 
-class Admission:
-    """Turns polled records into pieces.
-
-    vertices: None if they go by ids. state: where the stream is read from; rows of a record that
-    its positions count as applied are dropped. owners: None: a partition is for any vertices.
-    first: judges the first records; None: nobody does."""
+class RecordDecoder:
+    """Turns polled records into pieces for `stream`. Rows of a record that its positions count as
+    applied are dropped. first: judges the first records; None: nobody does."""
 
     def __init__(
-        self,
-        graph: Directions,
-        outputs: Outputs,
-        settings: Settings,
-        vertices: Dictionary | None,
-        state: State,
-        owners: Source | None = None,
-        first: FirstRecords | None = None,
+        self, stream: StreamState, outputs: Outputs, first: FirstRecords | None = None
     ) -> None:
-        self._graph = graph
-        self._owners = owners
-        self._keeps_times = getattr(graph, "has_times", True)
+        settings, state = stream.settings, stream.state
+        self.settings = settings
+        self.duplicates = 0  # records dropped because they were sent before
+        self._graph: Directions = stream.graph
+        self._owners = stream.source
+        self._keeps_times = getattr(stream.graph, "has_times", True)
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
-        self.settings = settings
         self._json = settings.records if isinstance(settings.records, JsonFields) else None
-        self._vertices = vertices
+        self._vertices = stream.vertices
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
         self._seen = dict(state.producers)
         self._producers = Counter(partition for partition, _ in self._seen)
-        self.duplicates = 0  # records dropped because they were sent before
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
     def joined(self, polled: list[Polled]) -> list[Polled]:
@@ -91,13 +81,13 @@ class Admission:
         found = coalesce_rows(polled)
         try:
             for one in found:
-                if self._owners is not None and isinstance(one.value, Columns):
+                if isinstance(one.value, Columns):
                     self._owners.owned(one.partition, one.value, None)
         except RecordError:
             return polled
         return found
 
-    def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[Piece]:
+    def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[BufferedRows]:
         """The operations polled from one place. `shed`: a query is refused. Raises
         VertexLimitError, AllRecordsBad."""
         if not isinstance(polled.value, Columns):
@@ -109,7 +99,9 @@ class Admission:
         else:
             yield from self._rows_in_time(self._lateness, polled, polled.value, stamp)
 
-    def _piece(self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool) -> Piece:
+    def _piece(
+        self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool
+    ) -> BufferedRows:
         """The operations of one record, none if it is refused or a repeat."""
         partition, offset = polled.partition, polled.offset
         try:
@@ -126,23 +118,25 @@ class Admission:
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
             self._reject(partition, offset, str(error), raw, error.kind)
-            return Piece(partition, offset, stamp)
+            return BufferedRows(partition, offset, stamp)
         self._first.good()
         if producer is not None and not self._is_new(partition, producer):  # admit 2
             self._note_repeat(partition, offset)
-            return Piece(partition, offset, stamp)
+            return BufferedRows(partition, offset, stamp)
         if query is not None:
             refused = refusal(query, stamp, self._graph, self.settings.max_hops, shed)  # admit 3
             if self._vertices is not None:
                 query = found(self._vertices, query)
-            return Piece(partition, offset, stamp, query=query, refusal=refused, producer=producer)
+            return BufferedRows(
+                partition, offset, stamp, query=query, refusal=refused, producer=producer
+            )
         newest = None
         assert isinstance(value, bytes)
         if self._lateness is not None:
             record = self._in_time(self._lateness, polled, record, value)  # admit 4
             newest = self._lateness.advance(partition, record.batch)
         batch = self._with_ids(record)  # admit 5
-        if self._owners is not None and len(batch):
+        if len(batch):
             try:
                 batch = self._owners.owned(partition, batch, self._vertices)  # admit 6
             except RecordError as error:
@@ -150,20 +144,22 @@ class Admission:
                 batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
         batch = batch.rows(done, len(batch))
-        return Piece(partition, offset, stamp, batch, row=done, producer=producer, newest=newest)
+        return BufferedRows(
+            partition, offset, stamp, batch, row=done, producer=producer, newest=newest
+        )
 
     def _rows(
         self, partition: Partition, offset: int, value: Columns, stamp: int,
         newest: int | None = None,
-    ) -> Piece:  # fmt: skip
+    ) -> BufferedRows:  # fmt: skip
         """Rows that each have an offset of their own, from `offset` on."""
         names = Names(value.src, value.dst) if self.settings.names else None
         batch = self._with_ids(Record(value, names=names))
-        return Piece(partition, offset, stamp, batch, counts_rows=True, newest=newest)
+        return BufferedRows(partition, offset, stamp, batch, counts_rows=True, newest=newest)
 
     def _rows_in_time(
         self, lateness: Lateness, polled: Polled, value: Columns, stamp: int
-    ) -> Iterator[Piece]:
+    ) -> Iterator[BufferedRows]:
         """Each row is a record of its own, so a late one is a piece of its own, with nothing in
         it; those between late ones stay together."""
         partition = polled.partition
@@ -177,7 +173,7 @@ class Admission:
                 names = Names(part.src, part.dst) if self.settings.names else None
                 data = encode_record(Record(part, names=names))
                 self._reject(partition, offset, lateness.reason(late[start:stop]), data)
-                yield Piece(partition, offset, stamp)
+                yield BufferedRows(partition, offset, stamp)
             else:
                 newest = lateness.advance(partition, part)
                 yield self._rows(partition, offset, part, stamp, newest)
@@ -259,6 +255,14 @@ class Admission:
         return done.row
 
 
+def lateness_of(settings: RecordSettings, newest: Mapping[Partition, int]) -> Lateness | None:
+    """As these settings say, None if no row is ever late. newest: see `Lateness`."""
+    if settings.late == "apply":
+        return None
+    window = width_of(settings.window) if settings.window_time == "event" else None
+    return Lateness(settings.max_lateness, newest, window)
+
+
 def refusal(
     query: Query, stamp: int, graph: Directions, max_hops: int, shed: bool
 ) -> Refusal | None:
@@ -279,41 +283,36 @@ def refusal(
     return None
 
 
-class Backlog:
-    """Which queries are told to come back later, because too many wait in `source`.
+# Names --------------------------------------------------------------------------------------
 
-    Queries wait in the log, where they cost no memory, and are answered in their order. If more
-    arrive than can be answered, all would be answered late, most after their clients had given up.
-    So while too many wait, those read are refused instead, which is quick, until the queue is short
-    again: the oldest are refused, and the others are answered within a bounded time.
 
-    Only partitions that hold nothing but queries are counted and refused: a query between updates
-    has to wait for those updates in any case. How many wait is the source's end less its position;
-    the source is asked for its end only while polls come back full, so that a stream that keeps up
-    never pays for it. A bounded source keeps no query waiting."""
+def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
+    """The updates with their ids in place. New names get theirs row by row, src before dst, where
+    the row appends an edge or adds a vertex. Raises VertexLimitError."""
+    ends = interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
+    ids = np.zeros(2 * len(batch), np.uint32)
+    try:
+        if int(batch.kind.max(initial=0)) > Kind.INSERT:
+            used = np.ones(len(ids), np.bool_)
+            used[1::2] = batch.kind <= Kind.DELETE
+            gives = (batch.kind == Kind.INSERT) | (batch.kind == Kind.ADD_VERTEX)
+            rows = np.flatnonzero(used)
+            ids[rows] = dictionary.assign(ends.take(rows), gives[rows >> 1])
+        else:
+            ids = dictionary.assign(ends)
+    except TooManyNames as error:
+        raise VertexLimitError(str(error)) from error
+    return batch.replace(src=ids[::2].copy(), dst=ids[1::2].copy())
 
-    def __init__(self, source: Source, max_waiting: int) -> None:
-        self._source = source
-        self._max_waiting = max_waiting
-        self._ends: dict[Partition, int] = {}
-        self._looked = -LOOK_EVERY_S
-        self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
 
-    def note(self, pieces: Iterable[Piece]) -> None:
-        """Note what was last read from the partitions."""
-        found: dict[Partition, bool] = {}
-        for piece in pieces:
-            is_query = piece.query is not None
-            found[piece.partition] = is_query and found.get(piece.partition, True)
-        self._of_queries |= found
+def found(dictionary: Dictionary, query: Query) -> Query:
+    """The query with ids for names. A name that has no id gets UNKNOWN."""
+    dst = id_of(dictionary, query.dst) if query.kind is Kind.EDGE else query.dst
+    after = None if query.after is None else id_of(dictionary, query.after)
+    return replace(query, src=id_of(dictionary, query.src), dst=dst, after=after)
 
-    def overlong(self) -> Collection[Partition]:
-        """The partitions whose queries are refused now, none while few enough wait."""
-        partitions = {partition for partition, alone in self._of_queries.items() if alone}
-        now = time.monotonic()
-        if partitions and now - self._looked >= LOOK_EVERY_S:
-            self._ends, self._looked = self._source.end_offsets(), now
-        places = self._source.positions()
-        ends = self._ends
-        waiting = sum(ends.get(p, places[p]) - places[p] for p in partitions if p in places)
-        return partitions if waiting > self._max_waiting else ()
+
+def id_of(dictionary: Dictionary, name: Name) -> int:
+    """The id of a name, UNKNOWN if nothing has named it yet."""
+    id = dictionary.find(name)
+    return UNKNOWN if id is None else id

@@ -1,22 +1,22 @@
-"""Interludes: what other threads ask of the graph, done between two batches by the thread that
+"""Requests: what other threads ask of the graph, done between two batches by the thread that
 applies them.
 
-Idea: a question has a place in the stream as a query of the log has, after all that was buffered
-when it was asked and before whatever is buffered later. It is answered between two batches, by the
-thread that applies them, so nobody else touches the graph and no lock is waited for. Nothing of it
-is written to the journal: whoever asks and gets no answer asks again.
+Idea: a request has a place in the stream as a query of the log has, after all that was buffered
+when it was made and before whatever is buffered later. It is answered between two batches, by the
+thread that applies them, so nobody else touches the graph and nobody waits for a lock. Nothing of
+it is written to the journal: whoever gets no answer asks again.
 
 Invariants:
-1. A question is answered when everything that was buffered before it was asked is applied.
-2. The time of its moment is no less than any stamp applied before, and no more than any after.
+1. A request is answered once everything that was buffered before it was made is applied.
+2. The time of its view is no less than any stamp applied before, and no more than any after.
 3. No answer leaves before the journal is synced, so a resume comes to the same versions.
 4. Every future is settled: by an answer, an error, or the end of the stream.
-5. `told` is no less than any version that anybody has been told. So what is kept to be told again
-   may be, to whoever asks, if its version is no less than `told` was when he asked.
+5. `told` is no less than any version that anybody was told. So an answer may be kept and given
+   again to a later caller if its version is no less than `told` was when that caller asked.
 
-Beside a stream that flows the questions get a fifth of the time (`SHARE`), the syncs of the journal
+Beside a stream that flows, requests get a fifth of the time (`SHARE`), the syncs of the journal
 included, and batches are not cut short more often than every `PACE_S`; with nothing buffered they
-are answered at once. So is what the owner of the stream itself asks (`ask_here`): it reads nothing
+are answered at once. So are those of the stream's own thread (`ask_here`), which reads nothing
 meanwhile.
 """
 
@@ -29,22 +29,22 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .errors import PipelineError
-from .types import Partition, Position
+from ..errors import PipelineError
+from ..types import Partition, Position
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
 Result = TypeVar("Result")
 
-PACE_S = 0.01  # between two interludes of a stream that flows
-SHARE = 4  # of the stream's time to that of interludes
+PACE_S = 0.01  # between two answers of a stream that flows
+SHARE = 4  # of the stream's time to that of requests
 MOST_PACE_S = 1.0  # however long one took
-FLOWING_SHARE_S, IDLE_SHARE_S = 0.05, 0.25  # of one interlude, beside a stream that flows or rests
+FLOWING_SHARE_S, IDLE_SHARE_S = 0.05, 0.25  # of one answer, beside a stream that flows or rests
 
 
-class Moment(NamedTuple):
-    """What a question sees: the graph between two batches.
+class GraphView(NamedTuple):
+    """What a request sees: the graph between two batches.
 
     names: the dictionary of a stream whose graph has none of its own; None: the graph takes and
     returns what its vertices go by. time: ms since 1970. share_s: how long work that comes in parts
@@ -58,48 +58,48 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Question:
-    work: Callable[[Moment], Any]
+class _Request:
+    work: Callable[[GraphView], Any]
     future: Future[Any]
-    after: int  # operations were buffered since the start when it was asked
+    after: int  # operations were buffered since the start when it was made
 
 
-class Interludes:
-    """The questions that wait for one pipeline, or for the thread of a saved store.
+class GraphRequests:
+    """The requests that wait for one pipeline, or for the thread of a saved store: the owner.
 
     wake: lets the owner, if it waits for something else, look at them; called from any thread.
-    buffered: how many operations were ever buffered, counted by the owner before a question may
-    have to see them."""
+    buffered: how many operations were ever buffered, counted by the owner before a request may have
+    to see them."""
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.buffered = 0
         self.read: dict[Partition, int] = {}  # by the owner too: the offsets that come next
-        self.asked_at = 0.0  # by the monotonic clock: when a question last came
+        self.asked_at = 0.0  # by the monotonic clock: when a request last came
         self.told = -1  # the newest version that anybody was told, or may be at any moment
         self._wake = wake
         self._lock = threading.Lock()
-        self._questions: list[_Question] = []
+        self._requests: list[_Request] = []
         self._awaited: list[tuple[Partition, int, Future[int]]] = []
         self._first: dict[Partition, int] = {}  # awaited of each; replaced and never changed
         self._closed: Exception | None = None
-        self._here: Future[Any] | None = None  # of the owner's own question
-        self._due = 0.0  # when the next interlude of a stream that flows may be
+        self._here: Future[Any] | None = None  # of the owner's own request
+        self._due = 0.0  # when a stream that flows may answer next
 
     # Any thread ------------------------------------------------------------------------------
 
-    def ask(self, work: Callable[[Moment], Result]) -> Future[Result]:
+    def ask(self, work: Callable[[GraphView], Result]) -> Future[Result]:
         """What `work` returns, or raises, when it is called between two batches. It holds up the
         stream, so it should be short. The future raises PipelineError if the stream ends first."""
         future = self._asked(work)
         self._told(future)
         return future
 
-    def _asked(self, work: Callable[[Moment], Result]) -> Future[Result]:
-        """A question, put behind the others unless all has ended."""
+    def _asked(self, work: Callable[[GraphView], Result]) -> Future[Result]:
+        """A request, put behind the others unless all has ended."""
         future: Future[Result] = Future()
         with self._lock:
             if self._closed is None:
-                self._questions.append(_Question(work, future, self.buffered))
+                self._requests.append(_Request(work, future, self.buffered))
         return future
 
     def when_applied(self, partition: Partition, offset: int) -> Future[int]:
@@ -115,7 +115,7 @@ class Interludes:
         return future
 
     def note_told(self, version: int) -> None:
-        """Whoever tells a version that he did not get here says so before he does (invariant 5)."""
+        """To be called before a version that was not read here is told (invariant 5)."""
         with self._lock:
             self.told = max(self.told, version)
 
@@ -133,22 +133,21 @@ class Interludes:
 
     # The owner's thread ----------------------------------------------------------------------
 
-    def ask_here(self, work: Callable[[Moment], Result]) -> Future[Result]:
+    def ask_here(self, work: Callable[[GraphView], Result]) -> Future[Result]:
         """As `ask`, for the owner itself, which buffers nothing more until it is answered. So it
-        does not wait for its turn beside a stream that flows, and batches stay as large as they
-        are."""
+        need not wait for its turn beside a stream that flows, and batches stay as large."""
         future = self._here = self._asked(work)
         if self._closed is not None:
             _settle(future, None, self._closed)
         return future
 
     def due(self, flows: bool) -> float | None:
-        """In how many seconds an interlude is due, 0 for now; None if there is nothing to do in it:
+        """In how many seconds an answer is due, 0 for now; None if there is nothing to answer:
         nobody asks, and no record that is waited for is buffered. flows: whether something is
         buffered, or known to be there to read."""
         if self._here is not None and not self._here.done():
             return 0.0
-        if not self._questions and not self._has_awaited():
+        if not self._requests and not self._has_awaited():
             return None
         return max(0.0, self._due - time.monotonic()) if flows else 0.0
 
@@ -157,20 +156,20 @@ class Interludes:
         read = self.read
         return any(offset < read.get(partition, 0) for partition, offset in self._first.items())
 
-    def hold(self, moment: Moment, applied: int, sync: Callable[[], None]) -> None:
-        """Answer the questions that `applied` operations, of all that were ever buffered, are
-        enough for. sync: called before the answers are told; what it raises is raised here."""
+    def answer(self, view: GraphView, applied: int, sync: Callable[[], None]) -> None:
+        """Answer the requests that `applied` operations, of all that were ever buffered, are enough
+        for. sync: called before the answers leave; what it raises is raised here."""
         with self._lock:
-            now = [question for question in self._questions if question.after <= applied]
-            self._questions = [q for q in self._questions if q.after > applied]
+            now = [request for request in self._requests if request.after <= applied]
+            self._requests = [r for r in self._requests if r.after > applied]
         if not now:
             return
         started = time.monotonic()
-        self.note_told(moment.version)
-        _tell([(question.future, *_worked(question, moment)) for question in now], sync)
-        self._held(started)
+        self.note_told(view.version)
+        _tell([(request.future, *_worked(request, view)) for request in now], sync)
+        self._answered(started)
 
-    def _held(self, started: float) -> None:
+    def _answered(self, started: float) -> None:
         now = time.monotonic()
         self._due = now + min(max(PACE_S, SHARE * (now - started)), MOST_PACE_S)
 
@@ -178,7 +177,7 @@ class Interludes:
         self, positions: Mapping[Partition, Position], version: int, sync: Callable[[], None]
     ) -> None:
         """Tell whoever waits for records that the stream now stands at `positions`. sync: as for
-        `hold`."""
+        `answer`."""
         if not self._awaited:
             return
         there: list[tuple[Partition, int, Future[int]]] = []
@@ -198,23 +197,23 @@ class Interludes:
         if there:
             self.note_told(version)
             _tell([(future, version, None) for _, _, future in there], sync)
-            self._held(time.monotonic())
+            self._answered(time.monotonic())
 
     def close(self, why: str) -> None:
-        """Answer nothing from now on: every question, also one that waits, raises PipelineError."""
+        """Answer nothing from now on: every request, also one that waits, raises PipelineError."""
         with self._lock:
             self._closed = self._closed or PipelineError(why)
-            futures = [q.future for q in self._questions] + [a[2] for a in self._awaited]
-            self._questions, self._awaited, self._first = [], [], {}
+            futures = [r.future for r in self._requests] + [a[2] for a in self._awaited]
+            self._requests, self._awaited, self._first = [], [], {}
         for future in futures:
             _settle(future, None, self._closed)
 
 
-def _worked(question: _Question, moment: Moment) -> tuple[Any, Exception | None]:
-    if question.future.cancelled():
+def _worked(request: _Request, view: GraphView) -> tuple[Any, Exception | None]:
+    if request.future.cancelled():
         return None, None
     try:
-        return question.work(moment), None
+        return request.work(view), None
     except Exception as error:  # noqa: BLE001 - it is whoever asked who is told
         return None, error
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ingest import JournalError
 from ingest.cli import app
-from ingest.state import admin
+from ingest.state import inspection
 from ingest.state.checkpoint import GRAPH, MANIFEST
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from ingest.state.journal import Cut, segment_numbers, segment_path
@@ -150,7 +150,7 @@ def test_verify_looks_again_where_a_writer_has_cleared_up(
             commit(writer, b"newest")
         return read_journal(directory, first)
 
-    monkeypatch.setattr(admin, "read_journal", slow)
+    monkeypatch.setattr(inspection, "read_journal", slow)
     found, _ = run("verify", directory)
     assert (found["good"], found["used"]) == (True, 3)
     writer.close()

@@ -1,4 +1,4 @@
-"""Questions of other threads: their place in the stream, their answers, their end."""
+"""Requests of other threads: their place in the stream, their answers, their end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ import pytest
 import ingest
 import lpma
 from ingest import Partition
-from ingest import feed as feed_module
-from ingest import interludes as interludes_module
 from ingest.errors import PipelineError
-from ingest.interludes import Interludes, Moment
+from ingest.pipeline import graph_requests, intake
+from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from tests.support.waiting import HANGS_S, wait_for
 
 PATIENCE_S = HANGS_S
@@ -40,7 +39,7 @@ def running(pipeline: ingest.Pipeline) -> Iterator[None]:
         yield
     finally:
         pipeline.stop()
-        pipeline.interludes.ask(lambda moment: None)  # wakes it
+        pipeline.requests.ask(lambda view: None)  # wakes it
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
         pipeline.close()
@@ -52,8 +51,8 @@ def path_of(first: int, count: int) -> bytes:
     return ingest.encode_updates(src, [v + 1 for v in src])
 
 
-def seen(moment: Moment) -> tuple[int, int, int]:
-    return moment.graph.num_edges, moment.version, moment.time
+def seen(view: GraphView) -> tuple[int, int, int]:
+    return view.graph.num_edges, view.version, view.time
 
 
 def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Path) -> None:
@@ -65,8 +64,8 @@ def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Pat
 
     def ask() -> None:
         while not stop.is_set():
-            before = pipeline.interludes.buffered
-            answers.append((before, pipeline.interludes.ask(seen).result(PATIENCE_S)))
+            before = pipeline.requests.buffered
+            answers.append((before, pipeline.requests.ask(seen).result(PATIENCE_S)))
 
     with running(pipeline):
         askers = [threading.Thread(target=ask) for _ in range(4)]
@@ -75,14 +74,14 @@ def test_every_answer_holds_for_its_version(log: ingest.SqliteLog, tmp_path: Pat
         for first in range(0, 60_000, 300):
             offset = log.produce("updates", path_of(first, 300))
             if offset % 20 == 19:  # so there are ten versions at least of which somebody is told
-                least = pipeline.interludes.when_applied(UPDATES, offset).result(PATIENCE_S)
+                least = pipeline.requests.when_applied(UPDATES, offset).result(PATIENCE_S)
                 wait_for(lambda: answers and answers[-1][1][1] >= least, "an answer")  # noqa: B023
-        end = pipeline.interludes.when_applied(UPDATES, 199).result(PATIENCE_S)
+        end = pipeline.requests.when_applied(UPDATES, 199).result(PATIENCE_S)
         stop.set()
         for asker in askers:
             asker.join()
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[:2] == (60_000, end)
-    at = {batch.version: batch for batch in pipeline.history}
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[:2] == (60_000, end)
+    at = {batch.version: batch for batch in pipeline.stats.history}
     totals = {version: batch.total_operations for version, batch in at.items()} | {0: 0}
     assert len({version for _, (_, version, _) in answers}) >= 10
     for before, (edges, version, time) in answers:
@@ -96,8 +95,8 @@ def test_a_question_sees_what_was_buffered(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    assert pipeline.interludes.buffered == 10
-    answer = pipeline.interludes.ask(seen)
+    assert pipeline.requests.buffered == 10
+    answer = pipeline.requests.ask(seen)
     for _ in range(8):
         pipeline.step(1)
         assert not answer.done()
@@ -113,17 +112,17 @@ def test_time_is_not_after_what_waits(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), clock=lambda: now[0])
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    answer = pipeline.interludes.ask(seen)
-    pipeline.interludes._due = math.inf  # so the next step polls before it cuts
+    answer = pipeline.requests.ask(seen)
+    pipeline.requests._due = math.inf  # so the next step polls before it cuts
     now[0] = 150
     log.produce("updates", path_of(20, 10))
-    take = pipeline._feed._cut
+    take = pipeline.intake._cut
 
     def later(limit: int) -> Any:
         now[0] = 500
         return take(limit)
 
-    pipeline._feed._cut = later  # type: ignore[method-assign]
+    pipeline.intake._cut = later  # type: ignore[method-assign]
     pipeline.step(12)
     assert answer.result(0) == (13, 2, 150)
     pipeline.close()
@@ -133,20 +132,20 @@ def test_an_idle_stream_answers_at_once(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), batch_interval=3600.0)
     with running(pipeline):
         for _ in range(3):
-            assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 0
+            assert pipeline.requests.ask(seen).result(PATIENCE_S)[0] == 0
 
 
 def test_batches_are_small_while_questions_come(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next question waits behind the batch at hand."""
-    monkeypatch.setattr(feed_module, "ASKED_ROWS", 30)
+    monkeypatch.setattr(intake, "ASKED_ROWS", 30)
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     for first in range(0, 4000, 100):
         log.produce("updates", path_of(first, 100))
-    pipeline.interludes.ask(seen)
+    pipeline.requests.ask(seen)
     assert pipeline.step() <= 30
-    pipeline.interludes.asked_at -= feed_module.ASKED_S
+    pipeline.requests.asked_at -= intake.ASKED_S
     assert pipeline.step() > 30
     pipeline.close()
 
@@ -160,7 +159,7 @@ def test_what_is_awaited_is_read_first(log: ingest.SqliteLog) -> None:
     for first in range(20_000, 200_000, 20_000):
         log.produce("updates", path_of(first, 20_000))
     log.produce("updates", path_of(0, 1))
-    applied = pipeline.interludes.when_applied(UPDATES, 10)
+    applied = pipeline.requests.when_applied(UPDATES, 10)
     steps = 0
     while not applied.done():
         assert pipeline.step()
@@ -172,9 +171,9 @@ def test_what_is_awaited_is_read_first(log: ingest.SqliteLog) -> None:
 
 def test_who_gave_up_waiting_is_forgotten(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
-    assert pipeline.interludes.when_applied(UPDATES, 10_000).cancel()
+    assert pipeline.requests.when_applied(UPDATES, 10_000).cancel()
     pipeline.step(drain=True)
-    assert not pipeline.interludes._awaited
+    assert not pipeline.requests._awaited
     pipeline.close()
 
 
@@ -183,15 +182,15 @@ def test_questions_without_end_do_not_stop_the_stream(log: ingest.SqliteLog) -> 
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     stop = threading.Event()
 
-    def ask(moment: Moment) -> None:
+    def ask(view: GraphView) -> None:
         if not stop.is_set():
-            pipeline.interludes.ask(ask)
+            pipeline.requests.ask(ask)
 
     with running(pipeline):
-        pipeline.interludes.ask(ask)
+        pipeline.requests.ask(ask)
         for first in range(0, 100, 10):
             offset = log.produce("updates", path_of(first, 10))
-            pipeline.interludes.when_applied(UPDATES, offset).result(PATIENCE_S)
+            pipeline.requests.when_applied(UPDATES, offset).result(PATIENCE_S)
         stop.set()
 
 
@@ -208,11 +207,11 @@ def test_a_source_that_cannot_be_woken(log: ingest.SqliteLog) -> None:
     source: Any = Sleeper(log)
     pipeline = ingest.Pipeline(source, lpma.Graph(device="cpu"), batch_interval=0.5)
     with running(pipeline):
-        pipeline.interludes.ask(seen).result(PATIENCE_S)
+        pipeline.requests.ask(seen).result(PATIENCE_S)
         for first in (0, 10, 20):
             log.produce("updates", path_of(first, 10))
-        assert pipeline.interludes.when_applied(UPDATES, 2).result(PATIENCE_S) >= 1
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 30
+        assert pipeline.requests.when_applied(UPDATES, 2).result(PATIENCE_S) >= 1
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[0] == 30
 
 
 def test_when_applied(log: ingest.SqliteLog) -> None:
@@ -220,11 +219,11 @@ def test_when_applied(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), batch_interval=3600.0)
     with running(pipeline):
         log.produce_many("updates", [path_of(0, 3), b"no record", path_of(9, 1)])
-        future = pipeline.interludes.when_applied(UPDATES, 2)
+        future = pipeline.requests.when_applied(UPDATES, 2)
         version = future.result(PATIENCE_S)
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[:2] == (4, version)
-        assert pipeline.interludes.when_applied(UPDATES, 1).result(PATIENCE_S) == version
-        later = pipeline.interludes.when_applied(UPDATES, 3)
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[:2] == (4, version)
+        assert pipeline.requests.when_applied(UPDATES, 1).result(PATIENCE_S) == version
+        later = pipeline.requests.when_applied(UPDATES, 3)
         assert not later.done()
         log.produce("updates", path_of(20, 1))
         assert later.result(PATIENCE_S) > version
@@ -234,8 +233,8 @@ def test_errors_reach_whoever_asked(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     with running(pipeline):
         with pytest.raises(lpma.BatchError, match="vertex ids go from"):
-            pipeline.interludes.ask(lambda moment: moment.graph.degree(-1)).result(PATIENCE_S)
-        assert pipeline.interludes.ask(seen).result(PATIENCE_S)[0] == 0
+            pipeline.requests.ask(lambda view: view.graph.degree(-1)).result(PATIENCE_S)
+        assert pipeline.requests.ask(seen).result(PATIENCE_S)[0] == 0
 
 
 def test_the_journal_is_synced_first(
@@ -243,7 +242,7 @@ def test_the_journal_is_synced_first(
 ) -> None:
     """Invariant 3."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "state")
-    journal = pipeline._feed.journal
+    journal = pipeline.intake.journal
     assert journal is not None
     told: list[str] = []
     sync = journal.sync
@@ -255,12 +254,12 @@ def test_the_journal_is_synced_first(
     monkeypatch.setattr(journal, "sync", spied)
     log.produce("updates", path_of(0, 3))
     pipeline.step()
-    answer = pipeline.interludes.ask(seen)
+    answer = pipeline.requests.ask(seen)
     answer.add_done_callback(lambda future: told.append("answered"))
     pipeline.step(drain=True)
     assert told == ["synced", "answered"]
     log.produce("updates", path_of(9, 3))
-    applied = pipeline.interludes.when_applied(UPDATES, 1)
+    applied = pipeline.requests.when_applied(UPDATES, 1)
     applied.add_done_callback(lambda future: told.append("applied"))
     pipeline.step(drain=True)
     assert applied.result(0) == pipeline.graph.version
@@ -271,15 +270,15 @@ def test_the_journal_is_synced_first(
 
     monkeypatch.setattr(journal, "sync", failing)
     log.produce("updates", path_of(20, 3))
-    waiting = pipeline.interludes.when_applied(UPDATES, 2)
-    lost = pipeline.interludes.ask(seen)
+    waiting = pipeline.requests.when_applied(UPDATES, 2)
+    lost = pipeline.requests.ask(seen)
     with pytest.raises(ingest.CheckpointError):
         pipeline.step(drain=True)
     for future in (waiting, lost):
         with pytest.raises(PipelineError, match="the disk is full"):
             future.result(0)
     with pytest.raises(PipelineError, match="stopped this pipeline"):
-        pipeline.interludes.ask(seen).result(0)
+        pipeline.requests.ask(seen).result(0)
     pipeline.close()
 
 
@@ -300,12 +299,12 @@ def failing(pipeline: ingest.Pipeline) -> None:
 def test_the_end_is_told(log: ingest.SqliteLog, end: Callable[[ingest.Pipeline], None]) -> None:
     """Invariant 4: to whoever waits, and whoever asks later."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
-    interludes = pipeline.interludes
+    requests = pipeline.requests
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    futures: list[Any] = [interludes.ask(seen), interludes.when_applied(UPDATES, 99)]
+    futures: list[Any] = [requests.ask(seen), requests.when_applied(UPDATES, 99)]
     end(pipeline)
-    futures += [interludes.ask(seen), interludes.when_applied(UPDATES, 0)]
+    futures += [requests.ask(seen), requests.when_applied(UPDATES, 0)]
     for future in futures:
         with pytest.raises(PipelineError, match="pipeline"):
             future.result(0)
@@ -313,12 +312,12 @@ def test_the_end_is_told(log: ingest.SqliteLog, end: Callable[[ingest.Pipeline],
 
 
 def test_a_cancelled_question_is_left_out() -> None:
-    interludes = Interludes()
-    called: list[Moment] = []
-    cancelled, other = interludes.ask(called.append), interludes.ask(seen)
+    requests = GraphRequests()
+    called: list[GraphView] = []
+    cancelled, other = requests.ask(called.append), requests.ask(seen)
     assert cancelled.cancel()
     graph = lpma.Graph(device="cpu")
-    interludes.hold(Moment(graph, None, 0, 7), 0, lambda: None)
+    requests.answer(GraphView(graph, None, 0, 7), 0, lambda: None)
     assert other.result(0) == (0, 0, 7)
     assert called == []
 
@@ -326,24 +325,24 @@ def test_a_cancelled_question_is_left_out() -> None:
 def test_what_flows_waits_less_than_what_rests(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The share of a moment: short after a batch, long again when there was none for a while."""
+    """The share of a view: short after a batch, long again when there was none for a while."""
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 3))
     assert pipeline.step(drain=True) == 3
-    flowing = pipeline.interludes.ask(lambda moment: moment.share_s)
+    flowing = pipeline.requests.ask(lambda view: view.share_s)
     pipeline.step(drain=True)
-    assert flowing.result(0) == interludes_module.FLOWING_SHARE_S
-    monkeypatch.setattr("ingest.steps.FLOWED_S", -1.0)
-    resting = pipeline.interludes.ask(lambda moment: moment.share_s)
+    assert flowing.result(0) == graph_requests.FLOWING_SHARE_S
+    monkeypatch.setattr("ingest.pipeline.pipeline.FLOWED_S", -1.0)
+    resting = pipeline.requests.ask(lambda view: view.share_s)
     pipeline.step(drain=True)
-    assert resting.result(0) == interludes_module.IDLE_SHARE_S
+    assert resting.result(0) == graph_requests.IDLE_SHARE_S
     pipeline.close()
 
 
 def test_an_end_between_asking_and_being_told() -> None:
     """`close`, in another thread, settles what has just been put in the list."""
-    interludes = Interludes()
-    lock = interludes._lock
+    requests = GraphRequests()
+    lock = requests._lock
 
     class Interrupted:
         def __enter__(self) -> None:
@@ -351,12 +350,12 @@ def test_an_end_between_asking_and_being_told() -> None:
 
         def __exit__(self, *_: object) -> None:
             lock.release()
-            interludes._lock = lock
-            interludes.close("this pipeline was closed: ask again when it runs")
+            requests._lock = lock
+            requests.close("this pipeline was closed: ask again when it runs")
 
-    for ask in (lambda: interludes.ask(seen), lambda: interludes.when_applied(UPDATES, 0)):
-        interludes._closed = None
-        interludes._lock = Interrupted()  # type: ignore[assignment]
+    for ask in (lambda: requests.ask(seen), lambda: requests.when_applied(UPDATES, 0)):
+        requests._closed = None
+        requests._lock = Interrupted()  # type: ignore[assignment]
         with pytest.raises(PipelineError, match="was closed"):
             ask().result(0)
 
@@ -366,17 +365,17 @@ def test_the_owner_does_not_wait_for_its_turn(log: ingest.SqliteLog) -> None:
     pipeline = ingest.Pipeline(log, lpma.Graph(device="cpu"))
     log.produce("updates", path_of(0, 10))
     pipeline.step(1)
-    interludes = pipeline.interludes
-    interludes._due = math.inf
-    other = interludes.ask(seen)
-    assert interludes.due(True) == math.inf
-    asked_at = interludes.asked_at
-    own = interludes.ask_here(seen)
-    assert interludes.due(True) == 0.0
-    assert interludes.asked_at == asked_at
+    requests = pipeline.requests
+    requests._due = math.inf
+    other = requests.ask(seen)
+    assert requests.due(True) == math.inf
+    asked_at = requests.asked_at
+    own = requests.ask_here(seen)
+    assert requests.due(True) == 0.0
+    assert requests.asked_at == asked_at
     pipeline.step()
     assert own.result(0)[0] == other.result(0)[0] == 10
-    assert interludes.due(True) is None
+    assert requests.due(True) is None
     pipeline.close()
     with pytest.raises(PipelineError, match="closed"):
-        interludes.ask_here(seen).result(0)
+        requests.ask_here(seen).result(0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest import Partition
-from ingest.batcher import Batcher, Piece, Producer, Refusal
+from ingest.pipeline.batching import Batcher, BufferedRows, Producer, Refusal
 from ingest.types import Position, Query
 from lpma.batch.columns import Columns, Kind
 
@@ -31,26 +31,28 @@ def test_a_batch_closes_by_size_queries_or_age() -> None:
     b = Batcher(size=5, interval_ms=100, max_queries=2)
     assert b.due() is None
     assert not b.closes(now=BIG, limit=BIG)
-    b.add([Piece(A, 0, stamp=1000)])  # a refused record: no operation, so nothing to wait for
+    b.add(
+        [BufferedRows(A, 0, stamp=1000)]
+    )  # a refused record: no operation, so nothing to wait for
     assert b.due() is None
-    b.add([Piece(A, 1, 1010, columns(0, 2))])
-    b.add([Piece(A, 2, 1050, columns(2, 2))])
+    b.add([BufferedRows(A, 1, 1010, columns(0, 2))])
+    b.add([BufferedRows(A, 2, 1050, columns(2, 2))])
     assert b.due() == 1110
     assert not b.closes(1109, BIG)
     assert b.closes(1110, BIG)
     assert b.closes(1050, limit=4)
-    b.add([Piece(A, 3, 1060, query=Query("q", Kind.DEGREE, 1))])
+    b.add([BufferedRows(A, 3, 1060, query=Query("q", Kind.DEGREE, 1))])
     assert b.closes(1060, BIG), "five operations"
     b = Batcher(5, 100, max_queries=1)
-    b.add([Piece(A, 0, 0, query=Query("q", Kind.DEGREE, 1))])
+    b.add([BufferedRows(A, 0, 0, query=Query("q", Kind.DEGREE, 1))])
     assert b.closes(0, BIG), "one query"
 
 
 def test_stamps_fill_in_for_missing_times_and_weights_for_missing_weights() -> None:
     b = Batcher(100, 0, 10)
-    b.add([Piece(A, 0, 5, columns(0, 1))])
-    b.add([Piece(A, 1, 6, columns(1, 1, weight=2.5, timed=True))])
-    b.add([Piece(A, 2, 7, query=Query("q", Kind.EDGE, 8, 9))])
+    b.add([BufferedRows(A, 0, 5, columns(0, 1))])
+    b.add([BufferedRows(A, 1, 6, columns(1, 1, weight=2.5, timed=True))])
+    b.add([BufferedRows(A, 2, 7, query=Query("q", Kind.EDGE, 8, 9))])
     batch = b.take(100, 10)
     assert batch.columns.kind.tolist() == [0, 0, Kind.EDGE]
     assert batch.columns.src.tolist() == [0, 1, 8]
@@ -66,7 +68,7 @@ def test_stamps_fill_in_for_missing_times_and_weights_for_missing_weights() -> N
 def test_one_whole_record_is_not_copied() -> None:
     b = Batcher(100, 0, 10)
     whole = columns(0, 50, weight=1.0, timed=True)
-    b.add([Piece(A, 0, 5, whole)])
+    b.add([BufferedRows(A, 0, 5, whole)])
     batch = b.take(100, 10).columns
     for name in ("kind", "src", "dst", "weight", "time"):
         assert np.shares_memory(getattr(batch, name), getattr(whole, name))
@@ -74,7 +76,7 @@ def test_one_whole_record_is_not_copied() -> None:
 
 def test_a_record_split_between_batches_names_its_rows() -> None:
     b = Batcher(4, 0, 10)
-    b.add([Piece(A, 7, 5, columns(0, 10), producer=Producer("p", 3))])
+    b.add([BufferedRows(A, 7, 5, columns(0, 10), producer=Producer("p", 3))])
     positions, producers = [], []
     while b.operations:
         batch = b.take(4, 10)
@@ -86,7 +88,7 @@ def test_a_record_split_between_batches_names_its_rows() -> None:
 
 def test_rows_with_offsets_of_their_own_need_no_row() -> None:
     b = Batcher(4, 0, 10)
-    b.add([Piece(A, 100, 5, columns(0, 10), counts_rows=True)])
+    b.add([BufferedRows(A, 100, 5, columns(0, 10), counts_rows=True)])
     assert [b.take(4, 10).positions[A] for _ in range(3)] == [
         Position(104),
         Position(108),
@@ -97,8 +99,8 @@ def test_rows_with_offsets_of_their_own_need_no_row() -> None:
 def test_a_refused_query_counts_and_is_not_asked() -> None:
     b = Batcher(10, 0, 10)
     why = Refusal("hops", "too many")
-    b.add([Piece(A, 0, 1, query=Query("q", Kind.HOPS, 1, 9), refusal=why)])
-    b.add([Piece(A, 1, 2, query=Query("r", Kind.DEGREE, 1))])
+    b.add([BufferedRows(A, 0, 1, query=Query("q", Kind.HOPS, 1, 9), refusal=why)])
+    b.add([BufferedRows(A, 1, 2, query=Query("r", Kind.DEGREE, 1))])
     batch = b.take(10, 10)
     assert batch.operations == 2
     assert batch.columns.kind.tolist() == [Kind.DEGREE]
@@ -110,9 +112,9 @@ def test_a_refused_query_counts_and_is_not_asked() -> None:
 
 def test_stamps_must_not_fall() -> None:
     b = Batcher(10, 0, 10)
-    b.add([Piece(A, 0, 5)])
+    b.add([BufferedRows(A, 0, 5)])
     with pytest.raises(AssertionError):
-        b.add([Piece(A, 1, 4)])
+        b.add([BufferedRows(A, 1, 4)])
 
 
 sizes = st.lists(st.tuples(st.sampled_from([A, B]), st.integers(0, 9), st.booleans()), max_size=30)
@@ -131,11 +133,11 @@ def test_any_cuts_keep_every_operation_in_order(
         offsets[partition] += 1
         first = len(expected)
         if is_query:
-            b.add([Piece(partition, offset, stamp, query=Query("q", Kind.DEGREE, first))])
+            b.add([BufferedRows(partition, offset, stamp, query=Query("q", Kind.DEGREE, first))])
             expected.append(first)
             ends.append((partition, Position(offset + 1)))
             continue
-        b.add([Piece(partition, offset, stamp, columns(first, size))])
+        b.add([BufferedRows(partition, offset, stamp, columns(first, size))])
         expected += range(first, first + size)
         ends += [(partition, Position(offset, row)) for row in range(1, size)]
         ends += [(partition, Position(offset + 1))] * (size > 0)

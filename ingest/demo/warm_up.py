@@ -25,11 +25,11 @@ from lpma.cpu import compiling, ready
 from lpma.cpu.jit import telling
 from lpma.errors import LpmaError
 
-from .datasets import generators
-from .formats.encode import encode_row, encode_updates
-from .formats.fast_rows import MIN_RUN, coalesce_rows
-from .formats.records import decode
-from .types import Partition, Polled
+from ..datasets import generators
+from ..formats.encode import encode_row, encode_updates
+from ..formats.fast_rows import MIN_RUN, coalesce_rows
+from ..formats.records import decode
+from ..types import Partition, Polled
 
 STREAM = ("lpma", "ingest")  # packages of which everything is compiled
 ALGORITHMS = ("components", "core", "ego", "triangles", "truss", "views")  # those that are used

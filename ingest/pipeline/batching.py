@@ -12,7 +12,7 @@ record read again from there drops as many rows. So a batch has exactly `size` o
 the records are, and no operation is taken twice.
 
 The time of an operation without one of its own is the stamp its piece was buffered under, and so is
-every operation's where a window goes by arrival (`sliding.py`); stamps never fall. A refused query
+every operation's where a window goes by arrival (`windows.py`); stamps never fall. A refused query
 takes its place in the stream like any other, but is not asked.
 """
 
@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from lpma.batch.columns import FIRST_QUERY, Columns, Kind
 
-from .lateness import newest_event
-from .types import NO_UPDATES, Partition, Position, Query
+from ..formats.msgpack import has_expiry
+from ..types import NO_UPDATES, Partition, Position, Query
 
 BARREN_PIECES = 10_000  # without an operation, after which a batch is cut that has none
 
@@ -52,7 +52,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Piece:
+class BufferedRows:
     """Consecutive operations of one record, or of a run of them in a file."""
 
     partition: Partition
@@ -92,13 +92,13 @@ class Piece:
             return Position(self.last + 1)
         return Position(self.offset, self.row + len(self.columns))
 
-    def rests(self, before: Piece) -> bool:
+    def rests(self, before: BufferedRows) -> bool:
         """Whether this is what a batch left of the piece before: reading that record again brings
         both."""
         here = self.partition, self.offset
         return self.row > 0 and here == (before.partition, before.offset)
 
-    def split(self, at: int) -> tuple[Piece, Piece]:
+    def split(self, at: int) -> tuple[BufferedRows, BufferedRows]:
         """The first `at` operations, and the others. REQUIRES: 0 < at < len(self)."""
         assert 0 < at < len(self)
         head = replace(self, columns=self.columns.rows(0, at), ends=False)
@@ -129,7 +129,7 @@ class StreamBatch:
     positions: dict[Partition, Position]  # after this batch, of the partitions that moved
     producers: dict[tuple[Partition, str], int]  # the highest seq taken of each source
     stamp: int  # of the last operation taken
-    pieces: Sequence[Piece]  # that it was made of
+    pieces: Sequence[BufferedRows]  # that it was made of
     newest: dict[Partition, int]  # event time, if a late policy counts it
 
     @property
@@ -161,12 +161,12 @@ class Batcher:
     max_queries: int
     query_interval_ms: int = 0
     by_arrival: bool = False
-    pieces: deque[Piece] = field(default_factory=deque)
+    pieces: deque[BufferedRows] = field(default_factory=deque)
     operations: int = 0
     queries: int = 0  # refused ones left out
     query_stamps: deque[int] = field(default_factory=deque)  # of all queries
 
-    def add(self, pieces: Iterable[Piece]) -> None:
+    def add(self, pieces: Iterable[BufferedRows]) -> None:
         """Buffer pieces. REQUIRES: stamps never fall."""
         for piece in pieces:
             assert not self.pieces or self.pieces[-1].stamp <= piece.stamp
@@ -204,7 +204,7 @@ class Batcher:
     def take(self, operations: int, queries: int) -> StreamBatch:
         """The front of the buffer: at most so many operations, at most so many queries that are
         asked, and the pieces without operations before or directly after them."""
-        taken: list[Piece] = []
+        taken: list[BufferedRows] = []
         left = operations
         while self.pieces:
             piece = self.pieces[0]
@@ -224,7 +224,7 @@ class Batcher:
         return _joined(taken, operations - left, self.by_arrival)
 
 
-def _joined(taken: list[Piece], operations: int, by_arrival: bool) -> StreamBatch:
+def _joined(taken: list[BufferedRows], operations: int, by_arrival: bool) -> StreamBatch:
     return StreamBatch(
         operations,
         _concatenated([p for p in taken if len(p) and not p.refusal], by_arrival),
@@ -237,7 +237,7 @@ def _joined(taken: list[Piece], operations: int, by_arrival: bool) -> StreamBatc
     )
 
 
-def _newest(taken: list[Piece]) -> dict[Partition, int]:
+def _newest(taken: list[BufferedRows]) -> dict[Partition, int]:
     """The newest event time of each partition. A record's counts once all of it is taken: after a
     crash the rest of it is again judged as part of the whole record."""
     newest: dict[Partition, int] = {}
@@ -247,7 +247,7 @@ def _newest(taken: list[Piece]) -> dict[Partition, int]:
     return newest
 
 
-def _concatenated(pieces: list[Piece], by_arrival: bool) -> Columns:
+def _concatenated(pieces: list[BufferedRows], by_arrival: bool) -> Columns:
     """The operations of all pieces, every one with a time. Columns of float32 stay float32."""
     parts = []
     for piece in pieces:
@@ -271,6 +271,26 @@ def updates_of(columns: Columns) -> Columns:
     if keep.all():
         return columns
     return columns.take(keep)
+
+
+def newest_event(columns: Columns) -> int | None:
+    """The newest event time of updates; None if none has one."""
+    times = columns.time
+    if times is not None and has_expiry(columns.kind):
+        times = times[columns.kind != Kind.EXPIRE]
+    return None if times is None or not len(times) else int(times.max())
+
+
+def without_queries(batch: StreamBatch) -> Columns:
+    """The operations of a batch but its queries; where there is no other, one that costs nothing,
+    so that the version rises all the same."""
+    if not batch.queries or not len(batch.columns):
+        return batch.columns
+    columns = updates_of(batch.columns)
+    if len(columns):
+        return columns
+    vertex, kind = np.zeros(1, np.uint32), np.full(1, Kind.DEGREE, np.uint8)
+    return Columns(kind, vertex, vertex, None, np.full(1, batch.stamp, np.int64))
 
 
 def _asking(query: Query) -> Columns:

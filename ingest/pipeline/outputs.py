@@ -1,11 +1,21 @@
-"""What a pipeline sends: replies to queries and dead letters, to topics of a log or to functions.
+"""What a pipeline sends: replies to queries, and dead letters, to topics of a log or to functions.
 
-A query is an operation of the stream: it has a place in it, is answered in its batch as of that
+A query is an operation of the stream: it has a place there, is answered in its batch as of that
 place, and is answered again when the stream is replayed.
 
-A sink is anything with `produce_many(topic, values)` that returns when the values are durable, as
-`SqliteLog` has. Both kinds of output may be repeated after a crash and are never lost: the pipeline
-sends them before it commits the offsets they came from.
+A sink is anything with `produce_many(topic, values)` that returns once the values are durable,
+as `SqliteLog` does. Both kinds of output may be repeated after a crash and are never lost: the
+pipeline sends them before it commits the offsets they came from.
+
+If all the first records of a new stream are bad, the stream is probably not read as it was written:
+with the wrong fields, say, or without names. The pipeline then stops, and leaves nothing in the way
+of a second try, neither a checkpoint nor dead letters:
+
+    on trial --a good record--> passed: dead letters leave, and checkpoints are taken
+             --`limit` bad ones, or the end after fewer--> AllRecordsBad
+
+While on trial, dead letters are held (`Outputs.held`), and so are checkpoints, which come after
+them. A record is good if it was decoded: a query, a repeat, and one whose rows are late are, too.
 """
 
 from __future__ import annotations
@@ -20,13 +30,13 @@ from lpma import Neighbors
 from lpma.arrays import first_not_below
 from lpma.engine.answers import Answers
 
-from ..batcher import Asked, Refusal
-from ..delays import Delay
-from ..errors import PipelineError, RecordError
+from ..errors import AllRecordsBad, PipelineError, RecordError
 from ..events import LetterEvents
 from ..formats.replies import MAX_REPLY_BYTES, DeadLetter, encode_dead_letter, encode_reply
 from ..settings import DeadLetterSink, ReplySink
+from ..timers import Delay
 from ..types import DEAD_LETTERS, Answer, Query, Reply, Sink, TopicSink
+from .batching import Asked, Refusal
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -55,7 +65,7 @@ class Outputs:
         self.topics = tuple(topics)
         self._max_bytes: dict[str, int] = {}  # of a record, by topic, if a log refused more
         self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
-        self.held = False  # whether they wait: see `first_records.py`
+        self.held = False  # whether they wait: see `FirstRecords`
         self.rejected = 0
         self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
         self.events = LetterEvents()
@@ -161,6 +171,46 @@ class Outputs:
         """The output, cut if the topic does not accept as many bytes; then it says there is
         more."""
         return output.within(self._max_bytes.get(topic, MAX_REPLY_BYTES))
+
+
+class FirstRecords:
+    """Judges the first `limit` records of a stream, whose dead letters go to `outputs`. limit 0:
+    none is judged."""
+
+    def __init__(self, limit: int, outputs: Outputs) -> None:
+        self.limit = limit
+        self._outputs = outputs
+        self.failed = False  # whether the stream has stopped for them
+        self._bad = 0
+        outputs.held = limit > 0
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether no record was good so far, and a good one may still come."""
+        return self._outputs.held
+
+    def good(self) -> None:
+        """Note a record that was decoded."""
+        self._outputs.held = False
+
+    def bad(self) -> None:
+        """Note a record that became a dead letter. Raises AllRecordsBad if it was the last that
+        was waited for."""
+        if self.on_trial:
+            self._bad += 1
+            if self._bad >= self.limit:
+                self.end()
+
+    def end(self) -> None:
+        """No other records come. Raises AllRecordsBad if some came, and all were bad."""
+        if self.on_trial and self._bad:
+            count = "record is" if self._bad == 1 else f"{self._bad:,} records are"
+            reason = self._outputs.kept[0].reason
+            self.failed = True
+            raise AllRecordsBad(
+                f"the first {count} bad ({reason}): read them as they were written, or leave "
+                "stop_if_first_bad out to go on after them. Nothing was kept"
+            )
 
 
 def _encoded(output: Output) -> bytes:

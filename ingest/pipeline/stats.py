@@ -1,0 +1,145 @@
+"""What a pipeline reports: how far the stream has got, what was counted, how long it took.
+
+Metrics, events, the HTTP service and the command line all read this one object. Every figure may be
+read from any thread while the pipeline runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from lpma.pma.counters import Unchanged
+
+from ..results.worker import ResultsWorker
+from ..settings import BatchStats, CheckpointFigures
+from ..state.checkpoint import Accepted
+from ..state.checkpointer import Checkpointer
+from ..state.stream_state import Gap, StreamState
+from ..timers import Stages
+from ..types import Partition
+from .batching import StreamBatch
+from .outputs import Outputs
+from .record_decoder import RecordDecoder
+from .windows import bound_of, facts_of, width_of
+
+
+class PipelineStats:
+    """The figures of one pipeline, since it was made or resumed unless they say otherwise."""
+
+    def __init__(
+        self,
+        stream: StreamState,
+        stages: Stages,
+        decoder: RecordDecoder,
+        outputs: Outputs,
+        results: ResultsWorker,
+    ) -> None:
+        self.stages = stages
+        self.history: deque[BatchStats] = deque(maxlen=stream.settings.history)
+        self.gaps: list[Gap] = []  # records gone that `resume` skipped, as it was allowed to
+        self.journal_loss: str | None = None  # what `resume` gave up of the journal, if allowed to
+        self.batches = 0  # applied, those of a replay included
+        self.queries = 0  # among their operations
+        self.replayed = 0  # operations that `resume` applied again
+        self.late_by_window = 0  # edges appended that were outside the window when they came
+        self.untimed = 0  # updates without a time of their own, where there is a window
+        self.checkpoints: Checkpointer | None = None  # while checkpoints are taken
+        self._stream = stream
+        self._decoder = decoder
+        self._outputs = outputs
+        self._results = results
+        self._unchanged_before = self._unchanged = stream.graph.unchanged
+        self._started = time.perf_counter()
+
+    def count(self, batch: StreamBatch, seconds: float, late: int, expired: int) -> None:
+        """Count a batch that was applied in so many seconds. late: edges outside the window when
+        they came. expired: edges that expired with it."""
+        graph = self._stream.graph
+        self.late_by_window += late
+        if self._stream.settings.window is not None:
+            self.untimed += batch.untimed
+        if not batch.operations:
+            return
+        before, self._unchanged = self._unchanged, graph.unchanged
+        self.batches += 1
+        self.queries += len(batch.queries)
+        self.history.append(
+            BatchStats(
+                operations=batch.operations,
+                queries=len(batch.queries),
+                seconds=seconds,
+                since_start=time.perf_counter() - self._started,
+                total_operations=self.operations,
+                version=graph.version,
+                num_edges=graph.num_edges,
+                density=graph.density,
+                time=batch.stamp,
+                unchanged=self._unchanged.since(before),
+                expired=expired,
+            )
+        )
+
+    @property
+    def operations(self) -> int:
+        """How many were applied since the stream began."""
+        return self._stream.state.operations
+
+    @property
+    def unchanged(self) -> Unchanged:
+        """The operations that changed nothing, by why."""
+        return self._unchanged.since(self._unchanged_before)
+
+    @property
+    def duplicates(self) -> int:
+        """Records dropped because their source had sent them before."""
+        return self._decoder.duplicates
+
+    @property
+    def expired(self) -> int:
+        """The edges that expired since the stream began, by a window or by an expiry in the
+        stream."""
+        return self._stream.state.expired
+
+    @property
+    def accepted(self) -> tuple[Accepted, ...]:
+        """What was given up since the stream began, because whoever runs it accepted the loss."""
+        return self._stream.state.accepted
+
+    @property
+    def expired_before(self) -> int | None:
+        """The window's bound: edges of an earlier time have expired. None: there is no window, or
+        nothing has moved it yet."""
+        width = width_of(self._stream.settings.window)
+        return bound_of(self._stream.state.window_newest, width)
+
+    def window_facts(self) -> dict[str, int | str | None] | None:
+        """The window, its bound, how many edges were outside of it when they came, and how many
+        updates had no time of their own; None: there is no window."""
+        settings, newest = self._stream.settings, self._stream.state.window_newest
+        found = facts_of(width_of(settings.window), settings.window_time, newest)
+        return found and {**found, "late": self.late_by_window, "untimed": self.untimed}
+
+    def lag(self) -> dict[Partition, int]:
+        """Records between the last one applied and the end of each partition, as far as the source
+        knows its ends without asking; empty for a file."""
+        applied, ends = self._stream.state.positions, self._stream.source.known_ends()
+        return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}
+
+    @property
+    def checkpoint_figures(self) -> CheckpointFigures | None:
+        """Of the last checkpoint that this pipeline committed; None before there is one."""
+        return None if self.checkpoints is None else self.checkpoints.figures
+
+    @property
+    def checkpoint_age(self) -> float | None:
+        """Seconds since the last checkpoint was taken, or since the start; None without a
+        checkpoint directory."""
+        return None if self.checkpoints is None else self.checkpoints.age
+
+    def waits_for(self) -> str | None:
+        """What the stream waits for besides its source: something that leaves it to be written.
+        None: nothing, or not for long."""
+        publisher = self._results.publisher
+        results = None if publisher is None else publisher.trouble()
+        return results or self._outputs.trouble()
