@@ -1,11 +1,11 @@
 """Appending to the pipeline's log for many clients: what waits is written together, with one sync.
 
-Idea: group commit. A thread takes all that waits, writes it in one `produce_many`, which returns
+Idea: group commit. A thread takes all that waits, writes it in one `append`, which returns
 when the log is synced, and settles the futures after that. While it writes, the next group gathers:
 the more clients there are, the more share a sync, and one alone waits for nobody.
 
 Invariants:
-1. A future has its result only after `produce_many` returned: what was acknowledged is in the log.
+1. A future has its result only after `append` returned: what was acknowledged is in the log.
 2. What is cancelled before its group is taken is never written.
 3. At most `max_waiting` requests and `MAX_WAITING_BYTES` wait; more are refused.
 4. Groups go to one partition, in the order of their requests: a client's second request lies behind

@@ -19,7 +19,7 @@ POINTS = (
     "ingest.service.updates:_Updates._records",
     "ingest.service.writer:UpdateWriter.append",
     "ingest.service.writer:UpdateWriter._write",
-    "ingest:SqliteLog.produce_many",
+    "ingest:SqliteLog.produce_parts",
     "ingest.sources.sqlite.log:bounds_of",  # within the transaction
     "ingest.service.writer:_known",  # synced
     "ingest.service.updates:JSONResponse",  # acknowledged

@@ -197,7 +197,7 @@ def test_a_kill_anywhere_loses_and_repeats_nothing(tmp_path: Path) -> None:
 def test_an_acknowledgement_that_waits_for_nothing_is_noticed(tmp_path: Path) -> None:
     """The test of the test."""
     origin = new_log(tmp_path / "log")
-    places = [Place("ingest:SqliteLog.produce_many", 2)]
+    places = [Place("ingest:SqliteLog.produce_parts", 2)]
     clients = killed_and_resumed(origin, tmp_path / "state", places, count=1, mutant=True)
     with pytest.raises(AssertionError, match="was lost"):
         check(origin, tmp_path / "state", clients)
