@@ -40,7 +40,7 @@ class Shard(Closing):
     ...     shard.start()
     ...     shard.expect(5)
     ...     sink.write(lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2, 3], [2, 3, 4]))
-    ...     epoch = sink.fingerprint(5)
+    ...     epoch = sink.mark(5)
     ...     closed = shard.closed(epoch, timeout_s=30.0)
     ...     part = shard.worker(epoch).part
     >>> closed.num_edges, part.indices.tolist()

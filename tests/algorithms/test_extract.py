@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import algorithms
 import lpma
 from algorithms.diversity import schedule
 from algorithms.diversity.extract import Scorer
@@ -309,6 +310,6 @@ def test_two_devices(cupy: Any, model: str) -> None:
 def test_bad_models_are_refused(device: str) -> None:
     s = snapshot_of(device, 3, np.array([0, 1]), np.array([1, 2]))
     with pytest.raises(lpma.BatchError, match="choose one of component, core, truss"):
-        Scorer(s, "clique", 3)
+        algorithms.diversity(s, "clique", 3, method="extract")
     with pytest.raises(lpma.BatchError, match=r"k: .* not 0"):
-        Scorer(s, "core", 0)
+        algorithms.diversity(s, "core", 0, method="extract")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest import Partition
+from ingest import Identity, Partition, Polled
 from ingest.errors import PipelineError
 from ingest.pipeline import graph_requests, intake
 from ingest.pipeline.graph_requests import GraphRequests, GraphView
@@ -194,18 +194,34 @@ def test_questions_without_end_do_not_stop_the_stream(log: ingest.SqliteLog) -> 
         stop.set()
 
 
-class Sleeper:
+class Sleeper(ingest.Source):
     """A log that cannot be woken."""
 
     def __init__(self, log: ingest.SqliteLog) -> None:
-        for name in ("bounded", "poll", "seek", "positions", "at_end", "identity", "sink"):
-            setattr(self, name, getattr(log, name))
+        self._log = log
+
+    def poll(self, max_records: int, timeout: float) -> list[Polled]:
+        return self._log.poll(max_records, timeout)
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        self._log.seek(positions)
+
+    def positions(self) -> dict[Partition, int]:
+        return self._log.positions()
+
+    def at_end(self) -> bool:
+        return self._log.at_end()
+
+    def identity(self) -> Identity:
+        return self._log.identity()
+
+    def sink(self) -> Any:
+        return self._log.sink()
 
 
 def test_a_source_that_cannot_be_woken(log: ingest.SqliteLog) -> None:
     """It is polled in short turns while questions come, so a batch still waits for its age."""
-    source: Any = Sleeper(log)
-    pipeline = ingest.Pipeline(source, lpma.Graph(device="cpu"), batch_interval=0.5)
+    pipeline = ingest.Pipeline(Sleeper(log), lpma.Graph(device="cpu"), batch_interval=0.5)
     with running(pipeline):
         pipeline.requests.ask(seen).result(PATIENCE_S)
         for first in (0, 10, 20):
