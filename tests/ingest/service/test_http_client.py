@@ -110,7 +110,7 @@ def test_names(serve_stream: Serve) -> None:
         assert client.successors("ann", after=-3).answer.ids.tolist() == names[3:]  # type: ignore[union-attr]
         found = client.ask_many([Ask(Kind.EDGE, "ann", name) for name in [*names, "carl"]])
         assert [bool(reply.answer.found[0]) for reply in found] == [True] * 5 + [False]  # type: ignore[union-attr]
-        with pytest.raises(RecordError, match="64 bits"):
+        with pytest.raises(RecordError, match="64-bit"):
             client.degree(2**64)
 
 
