@@ -74,7 +74,8 @@ class Published:
     def to_json(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
         found = asdict(self)
-        return {**found, "told": found.pop("last_sent")}
+        told = found.pop("last_sent")
+        return {**found, "told": told}
 
     @staticmethod
     def from_json(value: dict[str, Any] | None) -> Published | None:

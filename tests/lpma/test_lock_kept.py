@@ -11,7 +11,6 @@ import pytest
 
 import algorithms
 import lpma
-from lpma.cuda import driver
 from tests.support.counting import counted, counting
 
 pytestmark = pytest.mark.gpu
@@ -50,6 +49,8 @@ CALLS: dict[str, Callable[[lpma.Graph, Given], Any]] = {
 
 @pytest.fixture(scope="module")
 def graph() -> lpma.Graph:
+    from lpma.cuda import driver  # which needs CuPy
+
     src, dst = np.random.default_rng(0).integers(0, VERTICES, (2, LOADED))
     g = lpma.Graph(device="cuda")
     g.insert(src, dst)
