@@ -70,7 +70,7 @@ def test_types_are_written_as_they_are_read() -> None:
         assert manifest._types(manifest.text_of(kind)) == (kind,)
     with pytest.raises(ValueError, match="argument of type"):
         manifest.text_of(types.unicode_type)
-    with pytest.raises(ValueError, match="no line"):
+    with pytest.raises(ValueError, match="not an entry"):
         manifest.parse("lpma.cpu.search.first_not_below")
 
 
