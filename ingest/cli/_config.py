@@ -119,13 +119,16 @@ def configured(*kinds: type[Any], **keys: str) -> Callable[[Command], Command]:
         for kind in reversed(kinds):
             command = sharing(kind)(command)
         own = inspect.signature(command)
-        known = entries(kinds, keys, own)
 
         @functools.wraps(command)
         def wrapped(
             context: typer.Context, config: Path | None = None, write_config: bool = False,
             **given: Any,
         ) -> None:  # fmt: skip
+            if config is None and not write_config:
+                command(**given)
+                return
+            known = entries(kinds, keys, own)
             said = {name for name in given if _source(context, name) in _GIVEN}
             if config is not None:
                 given |= _from_file(config, known, said)
