@@ -99,8 +99,8 @@ def pair(device: str, config: Config) -> tuple[lpma.Graph, lpma.Graph]:
 
 def does_singles(stores: Stores) -> bool:
     """Whether the backend has a way of its own for one operation."""
-    backend: Any = type(stores.out.backend)
-    return backend.update_one is not Defaults.update_one
+    update: Any = stores.out.backend.update_one  # a method of the backend, or of one of its parts
+    return getattr(update, "__func__", None) not in (None, Defaults.update_one)
 
 
 def short_way(g: lpma.Graph) -> None:
