@@ -85,7 +85,11 @@ def checksum(*columns: Any) -> int:
     return total
 
 
-def _inserts(size: int) -> Callable[[Task], Work]:
+def _updates(
+    size: int, apply: Callable[[Any, Array, Array], Any], of_loaded: bool = False
+) -> Callable[[Task], Work]:
+    """Batches for a graph of LOADED edges: of new edges, or (of_loaded) of edges it has."""
+
     def make(task: Task) -> Work:
         import lpma
 
@@ -93,7 +97,7 @@ def _inserts(size: int) -> Callable[[Task], Work]:
         src, dst = rmat(task.scale(18, 20), loaded + (1 + task.rounds) * size)
         graph = lpma.Graph(device=task.device)
         graph.insert(src[:loaded], dst[:loaded])
-        starts = iter(range(loaded, len(src), size))
+        starts = iter(range(0 if of_loaded else loaded, len(src), size))
 
         def batch() -> tuple[Array, Array]:
             start = next(starts)
@@ -103,9 +107,66 @@ def _inserts(size: int) -> Callable[[Task], Work]:
             snapshot = graph.snapshot()
             return checksum(snapshot.indptr, snapshot.indices, snapshot.weights)
 
-        return Work(batch, lambda columns: graph.insert(*columns), answer)
+        return Work(batch, lambda columns: apply(graph, *columns), answer)
 
     return make
+
+
+def _insert(graph: Any, src: Array, dst: Array) -> None:
+    graph.insert(src, dst)
+
+
+def _delete(graph: Any, src: Array, dst: Array) -> None:
+    graph.delete(src, dst)
+
+
+def _mixed(graph: Any, src: Array, dst: Array) -> None:
+    """One operation of 33 asks for an edge, one of 8 deletes, the others insert."""
+    import lpma
+
+    place = np.arange(len(src))
+    kind = np.where(place % 8 == 3, lpma.Kind.DELETE, 0).astype(np.uint8)
+    kind[place % 33 == 5] = lpma.Kind.EDGE
+    graph.apply(lpma.Batch.from_columns(kind, src, dst))
+
+
+def _after_batches(start: Callable[[Any], Callable[[], Array]]) -> Callable[[Task], Work]:
+    """What `start` of a graph gives, called after each of some batches of 1,000 edges."""
+
+    def make(task: Task) -> Work:
+        import lpma
+
+        size, scale = 1000, task.scale(15, 18)
+        loaded = 8 << scale
+        src, dst = rmat(scale, loaded + (1 + task.rounds) * size)
+        graph = lpma.Graph(device=task.device, directed=False)
+        graph.insert(src[:loaded], dst[:loaded])
+        look, last = start(graph), None
+        starts = iter(range(loaded, len(src), size))
+
+        def change() -> None:
+            start = next(starts)
+            graph.insert(src[start : start + size], dst[start : start + size])
+
+        def timed(_: None) -> None:
+            nonlocal last
+            last = look()
+
+        return Work(change, timed, lambda: checksum(last))
+
+    return make
+
+
+def _tracker(graph: Any) -> Callable[[], Array]:
+    import algorithms
+
+    tracker = algorithms.Tracker(graph, ["core", "triangles", "components"])
+
+    def look() -> Array:
+        tracker.update()
+        return tracker.core_numbers
+
+    return look
 
 
 def _algorithm(
@@ -217,6 +278,11 @@ def _called(name: str) -> Callable[[Any], Any]:
     return lambda s: getattr(importlib.import_module("algorithms"), name)(s)
 
 
+def _ranked(ranks: Any) -> int:
+    """The vertex of the highest rank."""
+    return int(_host(ranks).argmax())
+
+
 def _diversity(s: Any) -> Any:
     import algorithms
 
@@ -262,10 +328,15 @@ def _pipeline(columns: bool) -> Callable[[Task], Work]:
 
 
 CASES = {
-    "insert-1": Case(_inserts(1), 200),
-    "insert-1000": Case(_inserts(10**3), 60),
-    "insert-100000": Case(_inserts(10**5), 12),
-    "insert-1000000": Case(_inserts(10**6), 4),
+    "insert-1": Case(_updates(1, _insert), 200),
+    "insert-10": Case(_updates(10, _insert), 200),
+    "insert-1000": Case(_updates(10**3, _insert), 60),
+    "insert-10000": Case(_updates(10**4, _insert), 30),
+    "insert-100000": Case(_updates(10**5, _insert), 12),
+    "insert-1000000": Case(_updates(10**6, _insert), 4),
+    "delete-10000": Case(_updates(10**4, _delete, of_loaded=True), 30),
+    "mixed-10000": Case(_updates(10**4, _mixed), 12),
+    "snapshot": Case(_after_batches(lambda g: lambda: g.snapshot().indices), 12),
     "degree": Case(_reading(lambda g: g.degree([0] * 1000), checksum), 5),
     "has-vertices": Case(_reading(lambda g: g.has_vertices([2**31, 2**31 + 1]), checksum), 9),
     "in": Case(_reading(lambda g: 2**31 in g, int), 9),
@@ -279,6 +350,8 @@ CASES = {
     ),
     "triangles": Case(_algorithm(_called("triangle_count"), int, 17, 20), 7),
     "diversity": Case(_algorithm(_diversity, list, 13, 17), 5),
+    "pagerank": Case(_algorithm(_called("pagerank"), _ranked, 17, 20), 5),
+    "tracker": Case(_after_batches(_tracker), 12),
     "bicliques": Case(_algorithm(_bicliques, int, 10, 13, bipartite=True), 5),
     "pipeline-columns": Case(_pipeline(columns=True), 5),
     "pipeline-rows": Case(_pipeline(columns=False), 3),
