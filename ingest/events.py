@@ -3,6 +3,7 @@
     event := start | resume | checkpoint | dead letters | outage | outage over | error | stop
            | damaged checkpoint | journal loss accepted | unchecked | gap accepted
            | serve | service error | kept | not kept | restored
+           | group not told | group told
            | results begin anew                                              and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints

@@ -217,7 +217,9 @@ class Pipeline:
         parts: dict[str, Part] = {GRAPH: self.graph}
         if self.vertices is not None and not stream.looks_up:
             parts[VERTICES] = self.vertices
-        checkpoints = Checkpointer(directory, parts, self.settings, stream.state)
+        checkpoints = Checkpointer(
+            directory, parts, self.settings, stream.state, self.source.checkpointed
+        )
         self._checkpoints = self.stats.checkpoints = checkpoints
         return checkpoints
 

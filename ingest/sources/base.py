@@ -208,6 +208,10 @@ class Source(ABC):
         wait as long as the source lets it."""
         return None
 
+    def checkpointed(self, positions: Mapping[Partition, int]) -> None:  # noqa: B027
+        """A checkpoint was committed: what lies before these offsets is never read again. For
+        sources that tell others; may be called from any thread."""
+
     # Reading in another order ----------------------------------------------------------------
 
     def queries_ahead(self, max_records: int) -> list[Polled]:

@@ -13,7 +13,7 @@ Invariants:
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from lpma.host import step_back
 from ..events import log_event
 from ..settings import CheckpointFigures, Settings
 from ..timers import now_ms
-from ..types import Image
+from ..types import Image, Partition
 from .checkpoint import CheckpointSnapshot, State
 from .directory import CheckpointDirectory
 from .journal import Entry
@@ -40,7 +40,8 @@ class Part(Protocol):
 
 
 class Checkpointer:
-    """Takes checkpoints of `parts`, by the names of their files, into `directory`.
+    """Takes checkpoints of `parts`, by the names of their files, into `directory`. `committed` is
+    called with the offsets of each, by the thread that wrote it.
 
     REQUIRES: the directory's journal is there. One thread at a time."""
 
@@ -50,6 +51,7 @@ class Checkpointer:
         parts: Mapping[str, Part],
         settings: Settings,
         state: State,
+        committed: Callable[[Mapping[Partition, int]], None],
     ) -> None:
         self.figures: CheckpointFigures | None = None  # of the last one committed
         assert directory.journal is not None
@@ -57,6 +59,7 @@ class Checkpointer:
         self._journal = directory.journal
         self._parts = dict(parts)
         self._settings = settings
+        self._committed = committed  # is told the offsets of each
         self._saved = state  # as of the last one taken
         self._saved_time = time.monotonic()
         self._images: dict[str, Image] = {}
@@ -112,6 +115,7 @@ class Checkpointer:
         self, taken: CheckpointSnapshot, started: float, stopped: float
     ) -> CheckpointFigures:
         number, nbytes = self._directory.commit(taken)
+        self._committed({p: at.offset for p, at in taken.state.positions.items()})
         return CheckpointFigures(
             number=number,
             time=taken.time,

@@ -41,6 +41,8 @@ except ImportError as error:
         f"Kafka needs kafka-python 3.0 and crc32c ({error}): {how_to_install('kafka')}"
     ) from error
 
+from .signing_in import with_sign_in  # isort: skip  # it needs kafka-python, too
+
 CONNECT_TIMEOUT_S = 4.0  # then another connection is tried
 _KNOCK_TIMEOUT_S = 1.0  # to learn why a broker does not let a client in
 _HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outside
@@ -57,7 +59,9 @@ SETTINGS = frozenset(
         "api_version", "client_dns_lookup", "client_id", "client_rack", "connections_max_idle_ms",
         "proxy_url", "receive_buffer_bytes", "request_timeout_ms", "sasl_kerberos_domain_name",
         "sasl_kerberos_name", "sasl_kerberos_service_name", "sasl_mechanism",
-        "sasl_oauth_token_provider", "sasl_plain_password", "sasl_plain_username",
+        "sasl_oauth_client_id", "sasl_oauth_client_secret", "sasl_oauth_scope",
+        "sasl_oauth_token_endpoint", "sasl_oauth_token_provider", "sasl_plain_password",
+        "sasl_plain_username",
         "security_protocol", "send_buffer_bytes", "socket_options", "ssl_cafile", "ssl_certfile",
         "ssl_check_hostname", "ssl_ciphers", "ssl_context", "ssl_crlfile", "ssl_keyfile",
         "ssl_password",
@@ -92,14 +96,15 @@ def may_pass(error: Exception) -> bool:
 
 
 def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A copy of `settings`. Raises SourceError for one that is not the caller's to make."""
+    """The settings as `connect` takes them. Raises SourceError for one that is not the caller's to
+    make, or that lacks another."""
     given = dict(settings or {})
     if refused := given.keys() - SETTINGS:
         raise SourceError(
             f"Kafka settings {', '.join(sorted(map(str, refused)))}: cannot be set here; these "
             f"can: {', '.join(sorted(SETTINGS))}"
         )
-    return given
+    return with_sign_in(given)
 
 
 def checked_topics(topics: Sequence[str]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ _NUMBERS = {
 _SWITCHES = {"ssl_check_hostname": {"true": True, "false": False}}
 _PATHS = {"ssl_cafile", "ssl_certfile", "ssl_crlfile", "ssl_keyfile"}
 _OBJECTS = {"api_version", "sasl_oauth_token_provider", "socket_options", "ssl_context"}
-_SECRET = re.compile("password|secret|token")
+_SECRET = re.compile("password|secret")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 

@@ -1,8 +1,8 @@
 """Kafka as a source: every partition of some topics, read at the offsets the pipeline asks for.
 
 Idea: no consumer group decides anything. Partitions are assigned and positioned by `seek`, the
-offsets are those of our checkpoint, and nothing is committed. Only records of committed
-transactions are seen.
+offsets are those of our checkpoint. A `group` is told of them after each checkpoint, for display
+(group.py); nothing reads that. Only records of committed transactions are seen.
 
     what goes wrong                        what happens
     broker away, stalled, restarted        asked again, at growing intervals, from the start on;
@@ -41,6 +41,7 @@ from .client import (
     may_pass,
     said,
 )
+from .group import GroupOffsets, checked_group
 from .outage import Outage
 from .reader import Reader
 from .sink import KafkaSink
@@ -67,7 +68,8 @@ class KafkaSource(Closing, Log):
     max_bytes: what one fetch may bring (one record may pass it), within 4 seconds; beside a flood,
     live queries are read behind the fetch at hand, so a larger one lets them wait. patience: for
     how many seconds of trouble a call goes on trying before it raises SourceError; `poll` returns
-    in the meantime.
+    in the meantime. group: a consumer group that is told, after each checkpoint of a pipeline, how
+    far it has come, for tools that show the lag; nothing else uses the group.
 
     Raises SourceError if no broker is reached in that time, or something is not there."""
 
@@ -80,6 +82,7 @@ class KafkaSource(Closing, Log):
         settings: Mapping[str, Any] | None = None,
         max_bytes: int = 2 << 20,
         patience: float = PATIENCE_S,
+        group: str | None = None,
     ) -> None:
         if max_bytes < 1 or not patience >= 0:
             raise SourceError("max_bytes must be positive and patience not negative")
@@ -94,7 +97,10 @@ class KafkaSource(Closing, Log):
         self._ends: dict[Partition, int] = {}  # when last asked for
         self._known_ends: dict[Partition, int] = {}  # replaced, never changed
         self._ends_known = 0.0  # when
+        self._passed: dict[Partition, tuple[int, int]] = {}  # a position, and the end behind marks
         self._sink: KafkaSink | None = None
+        self._group = None if group is None else checked_group(group)
+        self._told: GroupOffsets | None = None  # made when there is something to tell
         self.patience = patience
         self._trouble = Trouble(Outage(self.bootstrap))
         self._reader: Reader | None = None  # None: lost, or not connected yet
@@ -110,6 +116,8 @@ class KafkaSource(Closing, Log):
         self._drop()
         if self._sink is not None:
             self._sink.close()
+        if self._told is not None:
+            self._told.close()
         self._trouble.outage.end()
 
     # Reading ---------------------------------------------------------------------------------
@@ -199,11 +207,25 @@ class KafkaSource(Closing, Log):
     def _know_ends(self, reader: Reader) -> None:
         """Note the ends that the brokers last reported. If the consumer has passed everything up to
         the end, only marks and aborted records follow the last record, and nobody reads those."""
-        self._known_ends = self._known_ends | {
-            partition: self._positions[partition] if reader.place(partition) >= end else end
-            for partition, end in reader.known_ends(self._readable()).items()
-        }
+        known, passed = dict(self._known_ends), dict(self._passed)
+        for partition, end in reader.known_ends(self._readable()).items():
+            position = known[partition] = self._positions[partition]
+            if reader.place(partition) >= end:
+                passed[partition] = position, end
+            else:
+                known[partition] = end
+        self._known_ends, self._passed = known, passed
         self._ends_known = clock.now()
+
+    def checkpointed(self, positions: Mapping[Partition, int]) -> None:
+        if self._group is None:
+            return
+        if self._told is None:
+            self._told = GroupOffsets(self.bootstrap, self._group, self._settings)
+        # Tools count marks of transactions as records: behind the last record there are none left.
+        passed = self._passed
+        ends = {p: passed[p][1] for p, at in positions.items() if passed.get(p, (-1,))[0] == at}
+        self._told.tell({**positions, **ends})
 
     def at_end(self) -> bool:
         return self._patiently(self._is_at_end)

@@ -26,7 +26,7 @@ from tests.support.broker.cluster import Cluster
 from tests.support.broker.jars import Unavailable, directory, fetch
 from tests.support.waiting import HANGS_S
 
-__all__ = ["PASSWORD", "USER", "Broker", "Cluster", "Unavailable", "prepare"]
+__all__ = ["PASSWORD", "USER", "Broker", "Cluster", "Unavailable", "group_lags", "prepare"]
 
 USER, PASSWORD = "reader", "hush-hush"  # of the SASL listener, mechanism PLAIN
 
@@ -45,8 +45,9 @@ advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl}
 controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:{controller}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
+sasl.enabled.mechanisms=PLAIN,OAUTHBEARER
 listener.name.sasl.plain.sasl.jaas.config={jaas} required user_{user}="{password}";
+listener.name.sasl.oauthbearer.sasl.jaas.config={oauth} required unsecuredLoginStringClaim_sub="x";
 inter.broker.listener.name=PLAINTEXT
 log.dirs={data}
 num.partitions=1
@@ -120,6 +121,7 @@ class Broker:
             controller=self._controller,
             data=self._directory / "data",
             jaas="org.apache.kafka.common.security.plain.PlainLoginModule",
+            oauth="org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
             user=USER,
             password=PASSWORD,
         )
@@ -168,6 +170,15 @@ class Broker:
 
     def __exit__(self, *exception: object) -> None:
         self.kill()
+
+
+def group_lags(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
+    """What Kafka's own tool says each partition lags behind, in a group without members."""
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    command = [*_java(directory()), tool, "--bootstrap-server", bootstrap, "--describe"]
+    done = subprocess.run([*command, "--group", group], check=True, capture_output=True, text=True)
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith(group)]
+    return {(topic, int(number)): int(lag) for _, topic, number, _, _, lag, *_ in lines}
 
 
 def prepare() -> None:

@@ -1,11 +1,13 @@
 """The jars of Apache Kafka, fetched from Maven Central into a cache outside the tree.
 
-They lie in $XDG_CACHE_HOME/lpma/kafka-VERSION (~/.cache without it), complete or not at all: Maven
-writes into a temporary directory beside it, which is renamed. Needs `java` (17 or newer) and `mvn`.
+They lie in $XDG_CACHE_HOME/lpma/kafka-VERSION-DIGEST (~/.cache without it), the digest that of
+pom.xml, complete or not at all: Maven writes into a temporary directory beside it, which is
+renamed. Needs `java` (17 or newer) and `mvn`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -30,7 +32,8 @@ def version() -> str:
 def directory() -> Path:
     """Where the jars are, or would be."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "lpma" / f"kafka-{version()}"
+    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:8]  # of which jars there are to be
+    return cache / "lpma" / f"kafka-{version()}-{digest}"
 
 
 _failed: Unavailable | None = None
