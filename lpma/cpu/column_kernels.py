@@ -6,9 +6,8 @@ import secrets
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import distinct
+from ..arrays import Array, distinct
 from ..pma.keys import HALF, LOW, Slots
 from .addresses import data, data_if_any
 from .hashing import mixed
@@ -17,8 +16,6 @@ from .instructions import load_f32, load_f64, load_u32, load_u64
 from .jit import compiled
 from .search import first_not_below
 from .threads import cuts, run_all
-
-Array = npt.NDArray[Any]
 
 PIECE = 1 << 18  # entries that a thread marks per turn
 RISE, SOUND = 1, 2

@@ -8,15 +8,11 @@ takes a third of a second, or compiles. A store on a device calls `use_id_kernel
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, distinct
+from ..arrays import Array, array_module, distinct
 from ..pma.keys import HALF, LOW, Slots, reversed_keys
-
-Array = npt.NDArray[Any]
 
 
 def use_kernels() -> None:

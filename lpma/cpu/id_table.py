@@ -18,8 +18,8 @@ import secrets
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..pma.keys import HALF, LOW
 from .addresses import data, data_if_any
 from .instructions import (
@@ -34,8 +34,6 @@ from .instructions import (
 )
 from .jit import compiled, inlined
 from .threads import cuts, run_all
-
-Array = npt.NDArray[Any]
 
 ONE = np.uint64(1)
 AHEAD = 16  # entries whose slots are asked for before they are needed

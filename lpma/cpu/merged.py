@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..pma.keys import HALF, LOW
 from .instructions import prefetch
 from .jit import compiled
@@ -28,7 +28,6 @@ from .pieces import is_small
 from .search import first_not_below
 from .threads import cuts, run_all
 
-Array = npt.NDArray[Any]
 Memory = tuple[Array, Array]  # of which an indptr and indices are the beginnings
 
 TILE = 1 << 19  # entries, or rows, that a thread takes at a time

@@ -15,11 +15,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from .threads import THREADS, cuts, run_all
-
-Array = npt.NDArray[Any]
 
 PIECES_PER_THREAD = 16
 SMALL = 1 << 15  # entries below which handing work over costs more than it saves

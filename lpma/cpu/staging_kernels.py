@@ -22,12 +22,10 @@ are those of a number that is; a negative integer, read without its sign, is lar
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numba import carray
 
+from ..arrays import Array
 from .atomics import add_in_order, put_in_order
 from .id_kernels import narrow, same_words
 from .instructions import (
@@ -64,8 +62,6 @@ from .staging_words import (
     STRIDE,
     WORDS,
 )
-
-Array = npt.NDArray[Any]
 
 LOOKS = 20_000  # at a column that others are still at work on: some tenths of a millisecond
 CHUNK = 1024  # rows that are made in the nearest cache before they leave it

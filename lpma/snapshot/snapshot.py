@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy.typing as npt
-
+from ..arrays import Array
 from ..file.atomic import StrPath
 from . import display, export
 from .csr import Csr
 from .subgraph import induced
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 @dataclass(eq=False, repr=False, init=False)

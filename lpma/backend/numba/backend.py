@@ -51,7 +51,7 @@ class NumbaBackend(Defaults):
     way_out = "make the graph with a larger segment_size"
 
     empty, expand = staticmethod(segments.empty_segments), staticmethod(segments.expanded)
-    build, rebuild = staticmethod(shapes.build), staticmethod(shapes.rebuild)
+    build, rebuild = staticmethod(shapes.build), staticmethod(commit.rebuild)
     place_on, plan = staticmethod(commit.place_on), staticmethod(commit.plan)
     reserve = staticmethod(commit.reserve)
     neighbors_from = staticmethod(reads.neighbors_from)

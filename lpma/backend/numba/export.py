@@ -15,9 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import address
+from ...arrays import Array, address
 from ...cpu import merged, pieces
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
@@ -40,8 +39,6 @@ from .addressing import (
 )
 from .allocate import empty
 from .segments import Segments
-
-Array = npt.NDArray[Any]
 
 AHEAD = 4  # segments
 SEGMENTS_PER_TASK = 1024

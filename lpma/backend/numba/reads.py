@@ -8,16 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW, keys_of
 from . import hops, query
 from .beside import NOTHING_BESIDE, Beside, put_seen
 from .export import SEGMENTS_PER_TASK, starts_of, values_at
 from .segments import Segments
-
-Array = npt.NDArray[Any]
 
 QUERIES_PER_TASK = 256
 UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch

@@ -21,13 +21,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.jit import compiled, inlined
 from ...cpu.threads import THREADS, run_all
 from ...pma.keys import HALF, LOW
-
-Array = npt.NDArray[Any]
 
 CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a core's cache
 BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
