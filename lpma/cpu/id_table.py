@@ -1,9 +1,8 @@
 """A hash table from ids to 32 bits beside each: how many edges go into it, or which row it is.
 
-Idea: open addressing with linear probing. A slot is one word, the id and one above and the number
-below, so that a look at an id reads one cache line; 0 is an empty slot. At most half of the slots
-are used. An id whose number falls to 0 keeps its slot until the table grows: so nothing is ever
-removed, and no probe meets a gap that was not there before.
+Idea: open addressing with linear probing. A slot is one word, the id and one above, the number
+below, so that a look reads one cache line; 0 is empty. At most half of the slots are used. An id
+whose number falls to 0 keeps its slot until the table grows: so no probe meets a new gap.
 
 The place of an id is the upper bits of its product with a secret odd number (Dietzfelbinger et al.,
 "A reliable randomized algorithm for the closest-pair problem", 1997), so that nobody can send ids

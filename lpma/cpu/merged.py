@@ -1,8 +1,8 @@
 """Sorted rows with changed entries merged in, on the CPU.
 
-Whoever has the rows of one state of a graph, and the keys that changed since, has the rows of the
-next state by a copy: what lies between two changes moves as a block. That is 8 bytes of memory
-traffic an entry, where making rows anew from a store or from edges takes several passes.
+The rows of a state of a graph become those of the next one by a copy: what lies between two changed
+keys moves as a block. That is 8 bytes of memory traffic an entry, where making rows anew takes
+several passes.
 
 A key is source << 32 | target. Each is searched for in the rows. Its *effect* on the number of
 entries is +1, −1 or 0, and the sum of the effects before an entry is the distance by which it

@@ -2,10 +2,8 @@
 
 Pieces have about the same number of entries, and there are many, since rows differ in work.
 
-Where a graph is too small for threads: a pass that does little with each entry takes a nanosecond
-or two for it, so below FEW entries less than a millisecond. Starting threads for each of a dozen
-such passes, on a processor that others use too, costs more than it saves. `is_small` is the rule,
-for algorithms that make such passes.
+A pass that does little with each entry takes a nanosecond or two for it: below FEW entries, one
+thread makes it, since handing over a dozen of them costs more. `is_small` is the rule.
 """
 
 from __future__ import annotations
