@@ -74,5 +74,4 @@ def _forget_threads() -> None:
         each.forget_thread()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+os.register_at_fork(after_in_child=_forget_threads)

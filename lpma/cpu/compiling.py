@@ -249,5 +249,4 @@ def _forget_work() -> None:
     _crews.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_work)
+os.register_at_fork(after_in_child=_forget_work)

@@ -64,8 +64,8 @@ class _Kept(FunctionCache):
     _impl_class = _InFolder
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is read is compiled and needs the runtime alone: Numba's registries of all that it can
-        compile, half a second of imports, wait until something is compiled."""
+        """What is read is compiled and needs the runtime alone: Numba's registries, half a second
+        of imports, wait until something is compiled."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)

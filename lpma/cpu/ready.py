@@ -115,9 +115,8 @@ def _forget_thread() -> None:
     _thread, _beginning, _ending = None, threading.Lock(), threading.Event()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=reading.acquire,
-        after_in_parent=reading.release,
-        after_in_child=_forget_thread,
-    )
+os.register_at_fork(
+    before=reading.acquire,
+    after_in_parent=reading.release,
+    after_in_child=_forget_thread,
+)

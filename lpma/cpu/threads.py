@@ -46,8 +46,7 @@ def _forget_helpers() -> None:
     _jobs, _helpers = SimpleQueue(), []
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
+os.register_at_fork(after_in_child=_forget_helpers)
 
 
 def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:

@@ -90,7 +90,6 @@ class Leaves(NamedTuple):
 
 @inlined
 def operation_weight(b: BatchView, place: int) -> float:
-    """The weight of an operation."""
     if b.wide:
         return load_f64(b.weight + place * b.weight_step)
     return np.float64(load_f32(b.weight + place * b.weight_step))

@@ -24,15 +24,7 @@ from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW
 from ..degrees import Degrees, degrees_of
-from .addressing import (
-    MARKER,
-    View,
-    advance,
-    count_of,
-    read_time,
-    read_weight,
-    segment_at,
-)
+from .addressing import MARKER, View, advance, count_of, read_time, read_weight, segment_at
 from .batch_view import BatchView, Rows, row_key, row_place
 from .export import write_values
 from .fold import apply_operation

@@ -26,15 +26,7 @@ from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW
-from .addressing import (
-    MARKER,
-    View,
-    count_of,
-    first_from,
-    leaf_before,
-    lower_bound,
-    segment_at,
-)
+from .addressing import MARKER, View, count_of, first_from, leaf_before, lower_bound, segment_at
 from .beside import BesideView, beside_key, first_row, is_there, next_change, past
 
 FIRST_BITS, FIRST_FAR = 1 << 18, 1 << 12  # and slots of far ids

@@ -15,9 +15,7 @@ from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ...pma.keys import HALF
 from ..values import BOTH, REVERSE
-from .addressing import (
-    MARKER,
-)
+from .addressing import MARKER
 
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 

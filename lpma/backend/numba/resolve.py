@@ -14,22 +14,8 @@ from ...cpu.jit import inlined
 from ...pma.counters import DELETE_ABSENT, EXPIRED, REASONS
 from ...pma.keys import HALF, LOW
 from ..values import DELETE, INSERT, SKIP, WRITE
-from .addressing import (
-    MARKER,
-    View,
-    advance,
-    read_time,
-    read_weight,
-    segment_at,
-)
-from .batch_view import (
-    BatchView,
-    Rows,
-    row_key,
-    row_place,
-    set_action,
-    set_position,
-)
+from .addressing import MARKER, View, advance, read_time, read_weight, segment_at
+from .batch_view import BatchView, Rows, row_key, row_place, set_action, set_position
 from .fold import falling, fold
 
 FOLDED, PRESENT, ABSENT, AGED = range(4)  # the outcomes of a batch's runs

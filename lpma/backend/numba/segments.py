@@ -72,12 +72,10 @@ class Segments:
 
     @cached_property
     def room(self) -> int:
-        """See values.py."""
         return self.segment_size * self.size.segments
 
     @property
     def num_slots(self) -> int:
-        """Filled slots: edges and markers."""
         return int(self.counts[1])
 
     @property

@@ -66,7 +66,6 @@ class Workspace:
         self.release()
 
     def release(self) -> None:
-        """Give all memory back."""
         self._sizes = (-1, -1, -1, -1)  # first: the table holds addresses that become invalid
         # Keys and places, spares of both, actions, positions; see batch_view.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")
