@@ -33,10 +33,9 @@ def mark_ends(keys: Array, present: Array) -> None:
 
 def distinct_ends(keys: Array) -> Array:
     """By a table of the targets; sources need none, since they rise."""
-    table, sources = IdTable(), np.empty(_count_sources(keys), np.uint32)
+    table, sources = IdTable(), np.empty(len(keys), np.uint32)
     table.count(keys)
-    _list_sources(keys, sources)
-    return distinct(np.concatenate([sources, table.ids()]))
+    return distinct(np.concatenate([sources[: _list_sources(keys, sources)], table.ids()]))
 
 
 def rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
@@ -111,21 +110,14 @@ def _survey(
 
 
 @compiled
-def _count_sources(keys: Array) -> int:
-    found = 0
-    for i in range(len(keys)):
-        if i == 0 or keys[i] >> HALF != keys[i - 1] >> HALF:
-            found += 1
-    return found
-
-
-@compiled
-def _list_sources(keys: Array, sources: Array) -> None:
+def _list_sources(keys: Array, sources: Array) -> int:
+    """Write the different sources of rising keys. Returns how many there are."""
     found = 0
     for i in range(len(keys)):
         if i == 0 or keys[i] >> HALF != keys[i - 1] >> HALF:
             sources[found] = np.uint32(keys[i] >> HALF)
             found += 1
+    return found
 
 
 @compiled
