@@ -19,14 +19,10 @@ from .errors import (
     VertexError,
 )
 from .graph import Graph
-from .interop import (
-    from_dataframe,
-    from_edge_index,
-    from_edges,
-    from_igraph,
-    from_networkx,
-    from_scipy,
-)
+from .interop.edges import from_edges
+from .interop.frames import from_dataframe
+from .interop.graphs import from_igraph, from_networkx
+from .interop.matrices import from_edge_index, from_scipy
 from .pma.counters import Stats, Unchanged
 from .results import Changes, Edge, Edges, Neighbors
 from .snapshot.snapshot import Snapshot

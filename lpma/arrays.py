@@ -14,6 +14,9 @@ from ctypes import c_int64
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # or cupy.ndarray, which has no types
 
 
 def on_device(array: Any) -> bool:

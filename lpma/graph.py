@@ -25,14 +25,13 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from .arguments import scalars
 from .arguments.convert import NO_VERTEX, time_array, time_column
 from .arguments.renamed import keywords_renamed
 from .arguments.scalars import integer, shown, truth
 from .arguments.scalars import path as argument_path
-from .arrays import first_not_below, on_device, to_host
+from .arrays import Array, first_not_below, on_device, to_host
 from .backend import check_device, open_backend
 from .batch.builder import Batch
 from .batch.columns import ADD_VERTEX, DELETE, INSERT, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
@@ -58,7 +57,6 @@ from .store.lpma import LPMA
 if TYPE_CHECKING:
     from .names import Name, Names
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 CHUNK = 1 << 16  # vertices that iteration turns into Python's objects at once

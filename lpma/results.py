@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .arguments.renamed import no_attribute
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from .arrays import Array
 
 _OLD = {"weight": "weights", "time": "times"}
 

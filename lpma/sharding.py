@@ -27,13 +27,10 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from .arguments.scalars import is_integer
-from .arrays import array_module, on_device
+from .arrays import Array, array_module, on_device
 from .errors import BatchError
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 _BITS = 2**64 - 1
 _BLOCK_ROWS = 1 << 15  # of which the hashes stay in the cache

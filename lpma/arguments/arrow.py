@@ -10,9 +10,8 @@ import importlib
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..arrays import Array
 
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # to Arrow, to NumPy
 

@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import array_module, device_of, on_device
+from ..arrays import Array, array_module, device_of, on_device
 from ..cpu import columns
 from ..dependencies import how_to_install
 from ..errors import BatchError
 from .scalars import shown
 from .times import numbered
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks a vertex added by itself (see keys.py)
 MAX_NAME_BYTES = 1024  # of text that names a vertex, as UTF-8 (see names/)

@@ -16,11 +16,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import BatchError
-
-Array = npt.NDArray[Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -16,13 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-import numpy.typing as npt
-
+from ..arrays import Array as Array
 from ..pma.layout import Size
-
-Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
 
 # The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
 # graph.

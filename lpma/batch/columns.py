@@ -27,7 +27,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import MAX_VERTEX as MAX_VERTEX
 from ..arguments.convert import MAX_WEIGHT as MAX_WEIGHT
@@ -43,14 +42,12 @@ from ..arguments.convert import (
 )
 from ..arguments.renamed import no_attribute
 from ..arguments.scalars import raises_out_of_memory
-from ..arrays import on_device, rows_of, to_host
+from ..arrays import Array, on_device, rows_of, to_host
 from ..errors import BatchError
 
 MAX_OPERATIONS = 2**31 - 1  # the place of an operation fits an int32 with room for a mark
 KEPT_ROWS = 1 << 22  # of one kind, whose column is kept
 MAX_HOPS = 255
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 class _Kinds(EnumType):

@@ -15,17 +15,14 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import as_array, as_column, time_array, time_column, weight_column
 from ..arguments.scalars import raises_out_of_memory
-from ..arrays import to_host
+from ..arrays import Array, to_host
 from ..errors import BatchError
 from ..names import Column, Names, column_of, interleaved
 from ..names.column import UNSIGNED
 from .columns import FIRST_OTHER, MAX_HOPS, Columns, Kind, refuse_untimed, with_equal_lengths
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(eq=False)

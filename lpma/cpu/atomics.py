@@ -1,8 +1,7 @@
 """Atomic operations on an array that several threads write, which Numba lacks on the CPU.
 
-Each is an intrinsic of a few lines of LLVM. The swap is sequentially consistent: a thread that sees
-it also sees what was written before it, and the compiler keeps no copy of memory across it. So are
-the operations in order; `fetch_add` orders nothing else: it counts, or hands out places.
+The swap and the operations in order are sequentially consistent: a thread that sees one also sees
+what was written before it. `fetch_add` orders nothing else: it counts, or hands out places.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from numba.extending import intrinsic
 
 @intrinsic
 def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
-    """Set array[index] to `value` if it is `expected`. Returns whether it was. One-dimensional
-    arrays of integers; `index` is not checked."""
+    """Set array[index] to `value` if it is `expected`. Returns whether it was. `index` is not
+    checked, here and below; arrays are one-dimensional, of integers."""
     dtype = array.dtype
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -37,8 +36,7 @@ def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, valu
 def _operation(name: str, ordering: str) -> Any:
     @intrinsic
     def operation(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-        """Add `value` to array[index], or put it there. Returns what was there before.
-        One-dimensional arrays of integers; `index` is not checked."""
+        """Add `value` to array[index], or put it there. Returns what was there before."""
         dtype = array.dtype
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -1,8 +1,7 @@
 """Compiled functions that a thread loads, or compiles, while the program goes on without them.
 
-Importing Numba and reading its cache takes half a second, compiling takes several. A caller that
-has another way asks `is_ready`, and goes that way until it is. With LPMA_COMPILE=ahead the first
-caller waits instead.
+Importing Numba and reading its cache takes half a second, compiling several. A caller that has
+another way asks `is_ready`, and goes that way until it is. With LPMA_COMPILE=ahead it waits.
 
 This module must not import Numba, but for the thread.
 """
@@ -75,5 +74,4 @@ def _forget_threads() -> None:
         each.forget_thread()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+os.register_at_fork(after_in_child=_forget_threads)

@@ -1,15 +1,12 @@
 """How compiled kernels hand their results to Python: no Python code runs on the way.
 
-Numba makes a Python object of what a kernel returns. For an array, or a tuple with fields, it needs
-the object's class, which it gets by *calling* a function written in Python at each return. Python
-runs signal handlers whenever such a function begins. So a Ctrl-C that had come while the kernel ran
-raised KeyboardInterrupt there, in the middle of compiled code that does not expect an error: it
-returned its result all the same, and Python raised SystemError ("returned a result with an
-exception set"), which `except Exception` takes for a failure.
+Numba makes a Python object of what a kernel returns. For an array, or a tuple with fields, it gets
+the object's class by *calling* a function written in Python. Python runs signal handlers whenever
+such a function begins: so a Ctrl-C during the kernel raised KeyboardInterrupt in compiled code that
+expects no error, and Python raised SystemError, which `except Exception` takes for a failure.
 
-Here classes lie in the kernel's environment, a list of constants that Numba makes for each kernel
-and from which it reads the dtypes of arrays already. A signal then waits until the kernel has
-returned, and is delivered where it was called.
+Here classes lie in the kernel's environment, a list of constants from which it reads the dtypes of
+arrays already. A signal then waits until the kernel has returned.
 
 Requires Numba's compiler as it is in 0.61 to 0.68: two of its classes are extended.
 """

@@ -1,18 +1,15 @@
 """Where compiled kernels are kept on disk, under names that never go stale.
 
-Numba keeps what it compiles beside the source, and looks at the date of that one file: an edit of a
+Numba keeps what it compiles beside the source, and looks at that file's date alone: an edit of a
 function that is inlined elsewhere goes unseen, a reinstallation loses everything, and a read-only
-site-packages keeps nothing. Here kernels lie in the user's cache directory. Each source file that
-has kernels gets a folder, which is named after what compiling depends on: the *contents* of the
-file, of the files that it imports, and in turn of what those of them import that have kernels too;
-and the versions of Python, Numba and LLVM. So an edit makes another folder, and going back to the
-old text finds the old one again. (That a binary fits this processor, Numba checks itself.)
+site-packages keeps nothing. Here each source file that has kernels gets a folder in the user's
+cache directory, named after what compiling depends on: the *contents* of the file, of the files
+that it imports and, where those have kernels, of what they import; and the versions of Python,
+Numba and LLVM. (That a binary fits this processor, Numba checks itself.)
 
-A stamp says that everything in a folder was compiled. It lies in that folder, so it cannot outlive
-the kernels: when the folder is evicted, or one of its kernels is discarded, the stamp is gone, too.
-
-Several checkouts, and several processes at once, may share the directory. So a folder is evicted
-only if nobody has used it for a day, and by one rename: nobody sees half of it.
+A stamp says that everything in a folder was compiled. It is gone with the folder, and when one of
+the kernels is discarded. Several checkouts and processes may share the directory: so a folder is
+evicted only if nobody has used it for a day, and by one rename.
 
 This module must not import Numba: `ready.py` asks it where kernels would be before that is done.
 """
@@ -101,8 +98,8 @@ def is_ours(module: str) -> bool:
 
 
 def make(kept: Path) -> None:
-    """Make a module's folder, and evict folders of other states of its source: all but the KEPT
-    that were used last, and those that were used within IN_USE_S."""
+    """Make a module's folder, and evict those of other states of its source, but for the KEPT that
+    were used last and those used within IN_USE_S."""
     kept.mkdir(parents=True, exist_ok=True)
     module = kept.name.rpartition("-")[0]
     others = {path: _used_at(path) for path in kept.parent.glob(f"{module}-*") if path != kept}

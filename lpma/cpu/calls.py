@@ -1,7 +1,7 @@
 """Kernels that other kernels call by address, so that each is compiled once.
 
-What a kernel calls, Numba links into it, and optimizes and translates it there once more. A kernel
-of some size is called through its address instead, which costs nanoseconds:
+What a kernel calls, Numba links into it, optimizes and translates once more. A kernel of some size
+is called through its address instead, which costs nanoseconds:
 
     move_at = ByAddress(move, types.void, VIEW, types.int64)  # `move` is a kernel
     call_move = move_at.call

@@ -6,9 +6,8 @@ import secrets
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import distinct
+from ..arrays import Array, distinct
 from ..pma.keys import HALF, LOW, Slots
 from .addresses import data, data_if_any
 from .hashing import mixed
@@ -17,8 +16,6 @@ from .instructions import load_f32, load_f64, load_u32, load_u64
 from .jit import compiled
 from .search import first_not_below
 from .threads import cuts, run_all
-
-Array = npt.NDArray[Any]
 
 PIECE = 1 << 18  # entries that a thread marks per turn
 RISE, SOUND = 1, 2
@@ -36,10 +33,9 @@ def mark_ends(keys: Array, present: Array) -> None:
 
 def distinct_ends(keys: Array) -> Array:
     """By a table of the targets; sources need none, since they rise."""
-    table, sources = IdTable(), np.empty(_count_sources(keys), np.uint32)
+    table, sources = IdTable(), np.empty(len(keys), np.uint32)
     table.count(keys)
-    _list_sources(keys, sources)
-    return distinct(np.concatenate([sources, table.ids()]))
+    return distinct(np.concatenate([sources[: _list_sources(keys, sources)], table.ids()]))
 
 
 def rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
@@ -114,21 +110,14 @@ def _survey(
 
 
 @compiled
-def _count_sources(keys: Array) -> int:
-    found = 0
-    for i in range(len(keys)):
-        if i == 0 or keys[i] >> HALF != keys[i - 1] >> HALF:
-            found += 1
-    return found
-
-
-@compiled
-def _list_sources(keys: Array, sources: Array) -> None:
+def _list_sources(keys: Array, sources: Array) -> int:
+    """Write the different sources of rising keys. Returns how many there are."""
     found = 0
     for i in range(len(keys)):
         if i == 0 or keys[i] >> HALF != keys[i - 1] >> HALF:
             sources[found] = np.uint32(keys[i] >> HALF)
             found += 1
+    return found
 
 
 @compiled

@@ -1,22 +1,18 @@
 """Loops over whole columns that the host's logic needs: NumPy's or, once `use_kernels` is called,
 compiled kernels.
 
-That is when the first store is made that kernels keep. Until then nothing here imports Numba, which
-takes a third of a second, or compiles. A store on a device calls `use_id_kernels` alone.
+That is when the first store is made that kernels keep: until then nothing here imports Numba. A
+store on a device calls `use_id_kernels` alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, distinct
+from ..arrays import Array, array_module, distinct
 from ..pma.keys import HALF, LOW, Slots, reversed_keys
-
-Array = npt.NDArray[Any]
 
 
 def use_kernels() -> None:

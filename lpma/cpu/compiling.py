@@ -4,10 +4,9 @@ Numba compiles one kernel at a time in a process, so there is a worker process f
 (worker.py). They are handed the entries of the lists of kernels (manifest.py) one by one, the small
 kernels that others are made of first: a worker reads from the cache what another has compiled.
 
-Once a list has been compiled whole, each folder of its kernels (cache.py) gets a stamp, a file that
-is named after what they depend on besides their sources: the processor, Numba's settings, the list.
-Looking for the stamps takes milliseconds and needs no Numba. One process compiles at a time; others
-wait for it, and find the stamps.
+Once a list has been compiled whole, each folder of its kernels (cache.py) gets a stamp, named after
+the processor, Numba's settings and the list: to look for stamps takes milliseconds, and no Numba.
+One process compiles at a time; others wait for it.
 
 This module must not import Numba.
 """
@@ -61,10 +60,10 @@ def compile_all(
     ending: threading.Event | None = None,
     wanted: Callable[[Entry], bool] | None = None,
 ) -> None:
-    """Compile what is in these packages' lists, if it is not in the cache, and wait for it.
-    `progress` is called with the share that is done, from 0 to 1, from several threads, but never
-    from two at once. Once `ending` is set, what is left is left. `wanted`: compile only these
-    entries, and leave no stamp. Raises CompileError."""
+    """Compile what is in these packages' lists and not in the cache, and wait for it. progress: is
+    called with the share that is done, from 0 to 1, by one thread at a time; ending: once it is set,
+    what is left is left; wanted: compile only these entries, without a stamp. Raises
+    CompileError."""
     packages = [package for package in packages if not is_compiled([package])]
     if packages:
         with _alone(ending):
@@ -250,5 +249,4 @@ def _forget_work() -> None:
     _crews.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_work)
+os.register_at_fork(after_in_child=_forget_work)

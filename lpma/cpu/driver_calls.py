@@ -1,11 +1,10 @@
 """Calls of a C library by address, for which compiled code keeps the interpreter's lock.
 
 Releasing the lock costs the switch interval, 5 ms, if another thread computes in Python. So only
-`look_apart`, which may take long, releases it. lpma/cuda/driver.py has the functions of CUDA that
-are called: their addresses are arguments, so that this file can be compiled, cached and tested
-where there is no such library. The first argument of each function is the address of the function
-that it calls; each returns what that returns, 0 for success. What waits also gets the address of
-clock_gettime, since a query takes longer on some machines than on others.
+`look_apart`, which may take long, releases it. The first argument of each function is the address
+of the function that it calls (lpma/cuda/driver.py has them), so that this file is compiled, cached
+and tested without such a library; each returns what that returns, 0 for success. What waits also
+gets the address of clock_gettime, since a query takes longer on some machines than on others.
 """
 
 from __future__ import annotations

@@ -8,18 +8,13 @@ An id is at most MOST.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numba import carray
 
-from ..arrays import address
+from ..arrays import Array, address
 from ..pma.keys import HALF
 from .instructions import at_u32, at_u64, load_u32, load_u64, store_u32
 from .jit import compiled, inlined, keeping_lock
-
-Array = npt.NDArray[Any]
 
 KEPT_ROWS = 1 << 17
 MOST = (1 << 32) - 2

@@ -1,9 +1,8 @@
 """A hash table from ids to 32 bits beside each: how many edges go into it, or which row it is.
 
-Idea: open addressing with linear probing. A slot is one word, the id and one above and the number
-below, so that a look at an id reads one cache line; 0 is an empty slot. At most half of the slots
-are used. An id whose number falls to 0 keeps its slot until the table grows: so nothing is ever
-removed, and no probe meets a gap that was not there before.
+Idea: open addressing with linear probing. A slot is one word, the id and one above, the number
+below, so that a look reads one cache line; 0 is empty. At most half of the slots are used. An id
+whose number falls to 0 keeps its slot until the table grows: so no probe meets a new gap.
 
 The place of an id is the upper bits of its product with a secret odd number (Dietzfelbinger et al.,
 "A reliable randomized algorithm for the closest-pair problem", 1997), so that nobody can send ids
@@ -18,8 +17,8 @@ import secrets
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..pma.keys import HALF, LOW
 from .addresses import data, data_if_any
 from .instructions import (
@@ -34,8 +33,6 @@ from .instructions import (
 )
 from .jit import compiled, inlined
 from .threads import cuts, run_all
-
-Array = npt.NDArray[Any]
 
 ONE = np.uint64(1)
 AHEAD = 16  # entries whose slots are asked for before they are needed

@@ -1,11 +1,11 @@
 """How Numba compiles the kernels of this project.
 
-All are kept on disk (cache.py), and all but those of a few microseconds release the GIL. A third of
-a compilation would go into wrappers through which Python and C call a function. No kernel is called
-from C, and the small functions that kernels are made of are not called from Python either.
+All are kept on disk (cache.py), and all but those of a few microseconds release the GIL. None has a
+wrapper for C, and the small functions that kernels are made of have none for Python either: a third
+of a compilation would go into these.
 
-What is compiled while a program runs is told on stderr, with the time it took: a user who is not
-told takes it for a hang. `lpma.compile` (compiling.py) compiles everything beforehand.
+What is compiled while a program runs is told on stderr, with the time it took: else a user takes it
+for a hang. `lpma.compile` (compiling.py) compiles everything beforehand.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class _Kept(FunctionCache):
     _impl_class = _InFolder
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is read is compiled, so Numba's registries of all that it can compile, half a second
-        of imports, wait until something is. All that compiled code needs is the runtime."""
+        """What is read is compiled and needs the runtime alone: Numba's registries, half a second
+        of imports, wait until something is compiled."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)

@@ -1,10 +1,8 @@
 """Parts of kernels: functions that are only ever linked into the kernels that call them.
 
-Numba optimizes every function and translates it to machine code, and then again, linked into each
-function that calls it, and so on up to the kernel that Python calls: of a kernel's compilation most
-went into code that nothing runs. A part is typed and lowered once, and stays as it is until it is
-linked into a kernel; there it is optimized and translated, with everything else, for the first
-time.
+Numba optimizes and translates every function, and again, linked into each function that calls it,
+up to the kernel that Python calls: most of a compilation went into code that nothing runs. A part
+is typed and lowered once, and first optimized and translated within a kernel.
 
 Numba also compiles a function anew for each literal that compiled code calls it with, and for each
 width of an integer. Here a literal counts as its type, and a signed integer as an int64.
@@ -104,8 +102,8 @@ def part(function: Any) -> Any:
 
 def plainly_typed(kernel: Any) -> Any:
     """The kernel, which compiled code calls with plain types: neither literals nor signed integers
-    of fewer than 64 bits. And while it is compiled, Python looks for no garbage: to walk over all
-    that Numba makes takes a tenth of the time, and frees next to nothing."""
+    of fewer than 64 bits. While it is compiled, Python looks for no garbage: that takes a tenth of
+    the time, and frees next to nothing."""
     find, make = kernel.get_call_template, kernel.compile
 
     def compile(takes: Any) -> Any:

@@ -9,16 +9,12 @@ each row sorted and without repeats, and keys uint64, ascending, each once.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..pma.keys import HALF, LOW
 from .jit import compiled
 from .search import first_not_below
-
-Array = npt.NDArray[Any]
 
 
 @compiled

@@ -1,10 +1,9 @@
 """The kernels that programs call, with the types they are compiled for: the `kernels.txt` of each
 of the three packages.
 
-A line is `milliseconds module.function(types)`, in an order in which a kernel comes after those
-that it is made of; the milliseconds are what compiling it took where the list was made. The lists
-are written by `python -m tests.support.kernel_lists`, and a test compares them with what programs
-call.
+A line is `milliseconds module.function(types)`: what compiling took where the list was made. A
+kernel comes after those that it is made of. `python -m tests.support.kernel_lists` writes the
+lists, and a test compares them with what programs call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sorted rows with changed entries merged in, on the CPU.
 
-Whoever has the rows of one state of a graph, and the keys that changed since, has the rows of the
-next state by a copy: what lies between two changes moves as a block. That is 8 bytes of memory
-traffic an entry, where making rows anew from a store or from edges takes several passes.
+The rows of a state of a graph become those of the next one by a copy: what lies between two changed
+keys moves as a block. That is 8 bytes of memory traffic an entry, where making rows anew takes
+several passes.
 
 A key is source << 32 | target. Each is searched for in the rows. Its *effect* on the number of
 entries is +1, −1 or 0, and the sum of the effects before an entry is the distance by which it
@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..pma.keys import HALF, LOW
 from .instructions import prefetch
 from .jit import compiled
@@ -28,7 +28,6 @@ from .pieces import is_small
 from .search import first_not_below
 from .threads import cuts, run_all
 
-Array = npt.NDArray[Any]
 Memory = tuple[Array, Array]  # of which an indptr and indices are the beginnings
 
 TILE = 1 << 19  # entries, or rows, that a thread takes at a time

@@ -2,10 +2,8 @@
 
 Pieces have about the same number of entries, and there are many, since rows differ in work.
 
-Where a graph is too small for threads: a pass that does little with each entry takes a nanosecond
-or two for it, so below FEW entries less than a millisecond. Starting threads for each of a dozen
-such passes, on a processor that others use too, costs more than it saves. `is_small` is the rule,
-for algorithms that make such passes.
+A pass that does little with each entry takes a nanosecond or two for it: below FEW entries, one
+thread makes it, since handing over a dozen of them costs more. `is_small` is the rule.
 """
 
 from __future__ import annotations
@@ -15,11 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from .threads import THREADS, cuts, run_all
-
-Array = npt.NDArray[Any]
 
 PIECES_PER_THREAD = 16
 SMALL = 1 << 15  # entries below which handing work over costs more than it saves

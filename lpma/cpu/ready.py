@@ -1,11 +1,10 @@
 """Whether the CPU's kernels can be called without waiting for a compiler; if not, they are compiled
 in the background.
 
-Until they are compiled, stores are kept by backend/numpy, which needs no compiling, and nobody
-waits. The first store of a process that finds kernels missing starts worker processes, which leave
-the processor to whatever else runs, and a thread that waits for them and then reads the kernels
-into this process. From then on `are_ready` is true, and each graph moves to the compiled backend
-before its next batch or query (`Stores.move_on`).
+Until then stores are kept by backend/numpy, and nobody waits. The first store of a process that
+finds kernels missing starts worker processes of low priority, and a thread that waits for them and
+then reads the kernels into this process. From then on `are_ready` is true, and each graph moves to
+the compiled backend before its next batch or query (`Stores.move_on`).
 
 With LPMA_COMPILE=ahead the first store waits for the kernels instead, so that measurements and
 tests run on the compiled backend only.
@@ -116,9 +115,8 @@ def _forget_thread() -> None:
     _thread, _beginning, _ending = None, threading.Lock(), threading.Event()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=reading.acquire,
-        after_in_parent=reading.release,
-        after_in_child=_forget_thread,
-    )
+os.register_at_fork(
+    before=reading.acquire,
+    after_in_parent=reading.release,
+    after_in_child=_forget_thread,
+)

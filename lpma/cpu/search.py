@@ -6,13 +6,8 @@ time.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
+from ..arrays import Array
 from .jit import compiled
-
-Array = npt.NDArray[Any]
 
 
 @compiled

@@ -2,17 +2,16 @@
 interpreter's lock.
 
 A copy also converts and checks, which is free where memory bounds the speed. Each value is read
-once, so the value that was checked is the one that is sent, even if another thread writes to the
-array meanwhile.
+once, so that what was checked is what is sent, even if another thread writes to the array.
 
 Jobs are on a board, an int64 array with room for a few (staging_words.py). A job is cut into pieces
 of a column, which are taken in order. Whoever needs a column calls `stage` with its number, and
 takes pieces, of any column, until that one is whole. Helpers are in `serve` for as long as the
 process lives: they sleep until `begin` wakes some of them, and then take what is left on the board.
 
-Helpers are not told that a job is over, and its place on the board is used again while they may
-still look for pieces there. So a piece is taken by one atomic decrement: a positive result is a
-piece of the job that is there at that moment, and the job stays until the piece is done.
+Helpers are not told that a job is over, and its place on the board is used again. So a piece is
+taken by one atomic decrement: a positive result is a piece of the job that is there at that moment,
+and the job stays until the piece is done.
 
 Tricks: rows are made in a chunk of memory that stays in the nearest cache, and leave it past the
 caches: what they overwrite is not read first, which is a third of the traffic. One comparison
@@ -22,12 +21,10 @@ are those of a number that is; a negative integer, read without its sign, is lar
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numba import carray
 
+from ..arrays import Array
 from .atomics import add_in_order, put_in_order
 from .id_kernels import narrow, same_words
 from .instructions import (
@@ -64,8 +61,6 @@ from .staging_words import (
     STRIDE,
     WORDS,
 )
-
-Array = npt.NDArray[Any]
 
 LOOKS = 20_000  # at a column that others are still at work on: some tenths of a millisecond
 CHUNK = 1024  # rows that are made in the nearest cache before they leave it

@@ -1,18 +1,15 @@
 """Run one compiled kernel over several argument tuples, on this thread and a few helpers.
 
-Kernels release the GIL, so plain Python threads suffice. Numba's own parallel loops are not
-used: their default threading layer aborts the process when two threads call it at once, and
-snapshots may be read from any thread. Handing a job over costs some 30 µs, which decides from what
-size a job is worth cutting.
+Kernels release the GIL, so plain Python threads suffice. Numba's own parallel loops are not used:
+their default threading layer aborts the process when two threads call it at once. Handing a job
+over costs some 30 µs, which decides from what size a job is worth cutting.
 
-Nor are the executors of Python: a signal's handler that raises while one of their locks is being
-taken, as Ctrl-C does, leaves it locked, and every later job waits for ever. All that passes between
-threads here is a deque, a list or a SimpleQueue, whose methods are of C: Python runs no handler
-within them.
+Nor are the executors of Python: a signal's handler that raises while one of their locks is taken,
+as Ctrl-C does, leaves it locked, and every later job waits for ever. What passes between threads
+here is a deque, a list or a SimpleQueue, within whose methods, of C, Python runs no handler.
 
 A kernel need not be compiled yet: Numba compiles, and reads its cache, under a lock of its own
-(numba.core.compiler_lock), and threads that waited for the lock find the kernel compiled. A test
-makes sure of that.
+(numba.core.compiler_lock), and threads that waited for it find the kernel compiled.
 """
 
 from __future__ import annotations
@@ -49,8 +46,7 @@ def _forget_helpers() -> None:
     _jobs, _helpers = SimpleQueue(), []
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
+os.register_at_fork(after_in_child=_forget_helpers)
 
 
 def _serve(jobs: SimpleQueue[Callable[[], None]]) -> None:
@@ -69,9 +65,8 @@ _checked = _Checked()
 
 @contextmanager
 def stopped_by(check: Callable[[], None]) -> Iterator[None]:
-    """Within, this thread's jobs call `check` before each of their pieces, from any of the threads
-    that carry them out. What it raises ends the job, and is raised by `run_all`: so work of many
-    pieces ends soon after nobody wants it any more.
+    """Within, this thread's jobs call `check` before each of their pieces, on any thread. What it
+    raises ends the job, and is raised by `run_all`: so work that nobody wants any more ends soon.
 
     >>> def stop():
     ...     raise TimeoutError("nobody waits")

@@ -1,8 +1,7 @@
 """A process that compiles kernels for another one, which hands them over: see compiling.py.
 
 Each line on stdin is an entry of a list of kernels (manifest.py); the answer is a line on stdout,
-empty or what went wrong. The process ends when stdin does, so that it never outlives the other by
-more than a kernel.
+empty or what went wrong. The process ends when stdin does.
 """
 
 from __future__ import annotations

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import to_host
+from ..arrays import Array, to_host
 from ..engine import queries
 from ..engine.stores import Stores
 from ..errors import LpmaError
 from . import html, words
 
-Array = npt.NDArray[Any]
 Read = Callable[..., Any]
 
 SMALL_SLOTS = 1 << 16  # vertices are counted up to here

@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from .html import chart
-
-Array = npt.NDArray[Any]
 
 _DAY_MS = 86_400_000
 

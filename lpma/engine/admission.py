@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arguments.convert import Array, are_ids, are_weights, time_column, weight_column
+from ..arguments.convert import are_ids, are_weights, time_column, weight_column
 from ..arguments.scalars import raises_out_of_memory
-from ..arrays import on_device
+from ..arrays import Array, on_device
 from ..backend.overlapping import ONE_LAUNCH_ROWS
 from ..batch.columns import MAX_OPERATIONS, Columns, Kind, kinds_of, of_one_kind
 from ..errors import BatchError

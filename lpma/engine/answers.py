@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, device_of, to_host
+from ..arrays import Array, array_module, device_of, to_host
 from ..batch.columns import Columns, Kind
 from ..results import Edges, Neighbors
 from . import queries
@@ -23,7 +22,6 @@ from .stores import Stores
 if TYPE_CHECKING:
     from ..names import Names
 
-Array = npt.NDArray[Any]
 Answer = Edges | Neighbors | Array
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import to_host
+from ..arrays import Array, to_host
 from ..backend.values import BOTH, REVERSE
 from ..errors import InvariantError
 from ..pma.density import root_bounds
@@ -15,8 +12,6 @@ from ..pma.keys import HALF, LOW, reversed_keys
 from ..pma.layout import heap_number, is_there, level_and_offset, place_in_level
 from ..store.lpma import LPMA
 from .stores import Stores
-
-Array = npt.NDArray[Any]
 
 
 def _require(holds: bool, number: int, message: str) -> None:

@@ -33,15 +33,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, on_device, rows_of, to_host
+from ..arrays import Array, array_module, on_device, rows_of, to_host
 from ..batch.columns import MAX_OPERATIONS, Columns, Kind, are_of_edges
 from ..errors import BatchError
 from ..pma.keys import HALF, LOW, ends_of
 from ..store.lpma import LPMA
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 class Entries(NamedTuple):

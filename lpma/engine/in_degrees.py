@@ -14,12 +14,11 @@ Invariant: a table holds the counts of version `_version`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module
+from ..arrays import Array, array_module
 from ..cpu import ready
 from ..pma.keys import one_id
 from ..store.history import History
@@ -27,8 +26,6 @@ from ..store.lpma import LPMA
 
 if TYPE_CHECKING:
     from ..cpu.id_table import IdTable
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 class InDegrees:

@@ -42,8 +42,7 @@ def _renew_all() -> None:
         lock.renew()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+os.register_at_fork(after_in_child=_renew_all)
 
 
 class Written(Protocol):

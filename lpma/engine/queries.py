@@ -14,16 +14,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, distinct, row_numbers, to_host
+from ..arrays import Array, array_module, distinct, row_numbers, to_host
 from ..pma.keys import HALF, LOW
 from ..results import Edges, Neighbors
 from ..store.lpma import LPMA
 from .mixed import MixedBatch, have_in_edges
 from .stores import Stores
 
-Array = npt.NDArray[Any]
 Limits = Array | None  # None: queries see everything
 
 

@@ -9,17 +9,12 @@ appended in between, and is a candidate of its own.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import distinct, row_numbers, to_host
+from ..arrays import Array, distinct, row_numbers, to_host
 from ..batch.columns import Columns, Kind
 from ..pma.keys import HALF, LOW, keys_of
 from ..store.lpma import LPMA
-
-Array = npt.NDArray[Any]
 
 
 def incident_deletions(

@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
-from ..arrays import to_host
+from ..arrays import Array, to_host
 from ..backend.values import DELETE, INSERT, REFUSED, SKIP
 from ..batch.columns import ADD_VERTEX, Columns, Kind, now_ms
 from ..pma.counters import CHANGED, REASONS
@@ -26,8 +25,6 @@ from ..results import Edge
 from ..store.lpma import LPMA
 from .opera import apply
 from .stores import Stores
-
-Array = npt.NDArray[Any]
 
 _INT64 = 1 << 63
 

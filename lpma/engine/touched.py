@@ -5,19 +5,14 @@ This avoids passes over the whole graph: callers that follow the graph ask after
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import all_of, array_module, finish, on_device
+from ..arrays import Array, all_of, array_module, finish, on_device
 from ..pma.keys import ends_of
 from ..results import TouchedEdges
 from ..store.history import joined, newest
 from . import queries
 from .stores import Stores
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def touched(stores: Stores, since: int) -> TouchedEdges | None:

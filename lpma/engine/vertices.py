@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import MAX_VERTEX, NO_VERTEX, one_vertex, vertices_asked_for
 from ..arguments.scalars import raises_out_of_memory, shown
+from ..arrays import Array
 from ..batch.builder import Batch
 from ..batch.columns import DELETE, FIRST_OTHER, INSERT, Columns
 from ..errors import AnswersTooLarge, BatchError
@@ -31,8 +31,6 @@ from .stores import Stores
 if TYPE_CHECKING:
     from ..batch.named import NamedColumns
     from ..names import Names
-
-Array = npt.NDArray[Any]
 
 
 class ById:

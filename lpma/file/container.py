@@ -32,12 +32,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import FormatError
 from .atomic import Writable, atomic_write
 
-Array = npt.NDArray[Any]
 Value = int | float | str | bool | None
 
 MAGIC = b"\x89LPMA\r\n\x1a"

@@ -9,17 +9,3 @@ Nothing is guessed in silence: what is not read is named by its caller, and what
 (missing values, weights that no edge keeps, one of two directions) is refused. The way back is
 `lpma.snapshot.export`. Other libraries are imported only if it is their data.
 """
-
-from .edges import from_edges
-from .frames import from_dataframe
-from .graphs import from_igraph, from_networkx
-from .matrices import from_edge_index, from_scipy
-
-__all__ = [
-    "from_dataframe",
-    "from_edge_index",
-    "from_edges",
-    "from_igraph",
-    "from_networkx",
-    "from_scipy",
-]

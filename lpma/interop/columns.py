@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.arrow import FLOATS, as_numpy
 from ..arguments.convert import MAX_VERTEX, id_column
 from ..arguments.times import milliseconds
+from ..arrays import Array
 from ..errors import BatchError
-
-Array = npt.NDArray[Any]
 
 
 def holds_text(values: Any) -> bool:

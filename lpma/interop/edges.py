@@ -6,17 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import as_array
 from ..arguments.scalars import choice
-from ..arrays import all_of, array_module
+from ..arrays import Array, all_of, array_module
 from ..display.words import count_of
 from ..errors import BatchError
 from ..graph import Graph
 from .columns import holds_text
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 NARROW = (np.bool_, np.int8, np.int16, np.uint8, np.uint16, np.float16, np.float32)
 

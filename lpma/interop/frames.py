@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.scalars import key, shown
 from ..dependencies import optional_import
@@ -24,8 +23,6 @@ from ..errors import BatchError
 from ..graph import Graph
 from .columns import FrameColumn, holds_text
 from .edges import make_graph, tell_lost_weights
-
-Array = npt.NDArray[Any]
 
 GROUP_ROWS = 1 << 22  # rows inserted at once, where a frame comes in smaller batches
 MOST_ROWS = 1 << 26  # where it comes in larger ones

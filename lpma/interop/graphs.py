@@ -11,15 +11,13 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.scalars import key, shown
+from ..arrays import Array
 from ..errors import BatchError
 from ..graph import Graph
 from .edges import make_graph, refuse_lost_weights
 from .readings import disagreement
-
-Array = npt.NDArray[Any]
 
 _NETWORKX_ADVICE = "networkx.relabel_nodes(G, str) or convert_node_labels_to_integers(G)"
 _IGRAPH_ADVICE = 'give G.vs["name"] text, or del G.vs["name"], and vertices go by their numbers'

@@ -10,15 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import as_array, as_cupy_if_on_device
-from ..arrays import any_of, array_module, device_of, on_device, to_host
+from ..arrays import Array, any_of, array_module, device_of, on_device, to_host
 from ..errors import BatchError
 from ..graph import Graph
 from .edges import make_graph, refuse_lost_weights, type_of_weights
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 def from_scipy(A: Any, *, weight_dtype: str | None = "auto", **options: Any) -> Graph:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import MAX_NAME_BYTES
+from ..arrays import Array
 from ..errors import BatchError
 
-Array = npt.NDArray[Any]
 Name = int | str
 
 MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1

@@ -38,17 +38,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import MAX_NAME_BYTES, MAX_VERTEX
+from ..arrays import Array
 from ..errors import FormatError, TooManyNames
 from .column import TEXT, Column, Name
 from .files import NamesImage, column_of_file, read
 from .forms import Form, form_of_keys
 from .frozen import FrozenNames, names_of, places
 from .given import column_of, name_of
-
-Array = npt.NDArray[Any]
 
 UNKNOWN = MAX_VERTEX  # the id of every name that has none
 MAX_IDS = MAX_VERTEX  # 0 … 2^32 − 3

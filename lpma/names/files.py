@@ -14,17 +14,14 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import MAX_NAME_BYTES
+from ..arrays import Array
 from ..errors import FormatError
 from ..file.atomic import Writable
 from .column import NEGATIVE, TEXT, Column
-
-Array = npt.NDArray[Any]
 
 MAGIC = b"LPMAVID1"
 COLUMNS = ("name_kinds", "name_keys", "name_ends", "name_text")

@@ -7,14 +7,12 @@ says which."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from .column import NEGATIVE, TEXT, UNSIGNED
-
-Array = npt.NDArray[Any]
 
 Form = Literal["uint32", "uint64", "int64", "text", "mixed"]  # of a column of names
 

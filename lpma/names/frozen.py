@@ -10,16 +10,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import as_array
-from ..arrays import places_of, to_host
+from ..arrays import Array, places_of, to_host
 from ..errors import BatchError, VertexError
 from .column import MAX_NAME, NEGATIVE, TEXT, Column, Name
 from .forms import Form, flattened
 from .given import column_of, name_of
-
-Array = npt.NDArray[Any]
 
 MANY = 256  # texts above which pyarrow makes them
 

@@ -10,16 +10,13 @@ import importlib
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.arrow import as_numpy
 from ..arguments.convert import MAX_NAME_BYTES, MAX_WHOLE, as_cupy_if_on_device, whole_numbers
 from ..arguments.scalars import is_integer, shown
-from ..arrays import to_host
+from ..arrays import Array, to_host
 from ..errors import BatchError
 from .column import MAX_NAME, MIN_NAME, TEXT, Column, Name, of_integers, of_texts
-
-Array = npt.NDArray[Any]
 
 
 def name_of(value: Any, name: str) -> Name:

@@ -28,7 +28,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import MAX_VERTEX
 from ..cpu.addresses import data
@@ -47,8 +46,6 @@ from ..cpu.instructions import (
     store_u64,
 )
 from ..cpu.jit import compiled, inlined
-
-Array = npt.NDArray[Any]
 
 EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # a slot
 UNKNOWN = np.uint32(MAX_VERTEX)  # the id of every name that has none

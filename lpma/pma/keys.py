@@ -7,12 +7,11 @@ last among the keys of its vertex.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from ..arrays import Array
 
 HALF = np.uint64(32)
 LOW = np.uint64(0xFFFFFFFF)  # the lower half; as a target, that of a marker

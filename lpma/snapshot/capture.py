@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import array_module, to_host
+from ..arrays import Array, array_module, to_host
 from ..engine.stores import Stores
 from ..errors import SnapshotTooLarge
 from ..pma.density import by_level
@@ -26,8 +26,6 @@ from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..names import Names
-
-Array = npt.NDArray[Any]
 
 
 def begin_snapshot(

@@ -10,15 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.scalars import is_bool, is_integer
-from ..arrays import array_module, count_true, device_of, on_device, row_numbers, to_host
+from ..arrays import Array, array_module, count_true, device_of, on_device, row_numbers, to_host
 from ..errors import BatchError
 from ..pma.keys import HALF
 from . import columns
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 MOST_ROWS = np.iinfo(np.uint32).max
 

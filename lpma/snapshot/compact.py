@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, device_of
+from ..arrays import Array, array_module, device_of
 from ..cpu import columns
 from ..cpu.threads import run_all
 from ..errors import LpmaError, OutOfMemory
@@ -30,7 +29,6 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from ..names import Names
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 ROWS_PER_SLOT = 4  # up to which the copy is one of rows, which then take some 50 bytes a slot
 PIECE = 1 << 20  # edges that a thread renumbers per turn

@@ -17,9 +17,8 @@ from dataclasses import FrozenInstanceError, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, count_true, device_of, on_device
+from ..arrays import Array, array_module, count_true, device_of, on_device
 from . import checks, columns, presence, row_versions
 from .columns import ARRAYS, KEPT, OF_EDGES, REQUIRED, ROWS
 from .deferred import KEY as LATE
@@ -29,7 +28,6 @@ from .read_only import copied, hand_out
 if TYPE_CHECKING:
     from ..names import FrozenNames
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 TAKER = "_taker"  # the attribute that says for which stream of a device a snapshot was taken
 WRITABLE = "_is_writable"  # the attribute of a writable copy

@@ -17,9 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import numpy.typing as npt
+from ..arrays import Array
 
-Array = npt.NDArray[Any]
 Columns = tuple[Array | None, Array | None]  # weights, times
 
 NOT_YET: Any = object()  # in place of an array that is made when it is first read

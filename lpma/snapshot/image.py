@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import row_numbers, to_host
+from ..arrays import Array, row_numbers, to_host
 from ..cpu import columns as host_columns
 from ..engine.stores import Stores
 from ..errors import BatchError, FormatError
@@ -30,7 +29,6 @@ from .csr import Csr
 if TYPE_CHECKING:
     from ..names import Names
 
-Array = npt.NDArray[Any]
 
 FORMAT = "lpma graph"
 COLUMNS = ("keys", "weights", "times")

@@ -23,15 +23,11 @@ trees", PLDI 2019, share what did not change between versions by trees instead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import numpy.typing as npt
-
+from ..arrays import Array
 from ..engine.stores import Stores
 from . import row_versions
 from .row_versions import Batches, Delta, Lineage, Rows, RowVersion, contiguous
-
-Array = npt.NDArray[Any]
 
 KEPT_BYTES = 1 << 26
 

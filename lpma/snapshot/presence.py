@@ -11,16 +11,11 @@ the host, put into a table.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import array_module, on_device
+from ..arrays import Array, array_module, on_device
 from ..cpu import columns
 from ..pma.keys import HALF, LOW
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 SPARSE = 64  # rows per slot above which ids are sorted, on a device
 SPARSE_ON_HOST = 4  # and above which they are put into a table

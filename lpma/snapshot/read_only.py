@@ -13,11 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import on_device
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
+from ..arrays import Array, on_device
 
 
 class SharedArray(np.ndarray[Any, Any]):

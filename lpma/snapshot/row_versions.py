@@ -27,13 +27,12 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..errors import OutOfMemory
 from ..pma.keys import LOW
 from ..store.history import joined, newest
 
-Array = npt.NDArray[Any]
 Batches = list[tuple[Array, Array]]  # keys uint64, and whether each is an entry now
 
 SHARE = 16

@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy.typing as npt
-
+from ..arrays import Array
 from ..file.atomic import StrPath
-from . import display, export
+from . import display
 from .csr import Csr
+from .export import archives, edges, matrices, tables, xml
+from .export.edges import EdgeList
 from .subgraph import induced
-
-Array = npt.NDArray[Any]  # or cupy.ndarray
 
 
 @dataclass(eq=False, repr=False, init=False)
@@ -72,7 +71,7 @@ class Snapshot(Csr):
         """The snapshot as notebooks show it."""
         return display.table_of(self)
 
-    def edges(self) -> export.EdgeList:
+    def edges(self) -> EdgeList:
         """The edges as columns `src`, `dst`, `weights`, `times`, where the snapshot is; vertices by
         their names (NumPy's) or ids, an undirected edge once.
 
@@ -80,7 +79,7 @@ class Snapshot(Csr):
         >>> g.snapshot().edges().dst.tolist()
         ['bob', 'cem']
         """
-        return export.edge_list(self)
+        return edges.edge_list(self)
 
     def subgraph(self, vertices: Any) -> Snapshot:
         """The edges among these vertices, as a snapshot of the same version, where all of them are
@@ -114,7 +113,7 @@ class Snapshot(Csr):
         >>> sorted(lpma.Graph(device="cpu", weight_dtype=None).snapshot().to_numpy())
         ['indices', 'indptr', 'times']
         """
-        return export.to_numpy(self)
+        return edges.to_numpy(self)
 
     def to_dlpack(self) -> dict[str, Any]:
         """The arrays by name where they are; each has `__dlpack__`, for `from_dlpack` of PyTorch,
@@ -125,7 +124,7 @@ class Snapshot(Csr):
         >>> np.from_dlpack(g.snapshot().to_dlpack()["indptr"])
         array([0, 1, 1])
         """
-        return export.to_dlpack(self)
+        return edges.to_dlpack(self)
 
     def to_scipy(self) -> Any:
         """scipy.sparse.csr_matrix[n, n] of the weights, 1 without weights, float32 or float64: a
@@ -137,13 +136,13 @@ class Snapshot(Csr):
         array([[0., 2.],
                [3., 0.]], dtype=float32)
         """
-        return export.to_scipy(self)
+        return matrices.to_scipy(self)
 
     def to_cupy(self) -> Any:
         """cupyx.scipy.sparse.csr_matrix[n, n], as `to_scipy`, on the snapshot's device; on the
         current one for a snapshot on the host. Raises DeviceError without CuPy or a CUDA device,
         ExportError beyond 2^31 - 1 entries."""
-        return export.to_cupy(self)
+        return matrices.to_cupy(self)
 
     def to_networkx(self) -> Any:
         """networkx.DiGraph or, for an undirected graph, Graph: the vertices by their names or ids,
@@ -155,7 +154,7 @@ class Snapshot(Csr):
         >>> list(g.snapshot().to_networkx().edges(data=True))
         [(1, 2, {'weight': 0.5, 'time': 7})]
         """
-        return export.to_networkx(self)
+        return matrices.to_networkx(self)
 
     def to_igraph(self) -> Any:
         """igraph.Graph: vertices and edges as in `to_networkx`; the attribute "name" says what a
@@ -166,7 +165,7 @@ class Snapshot(Csr):
         >>> made.vs["name"], made.get_edgelist(), made.es["weight"]
         (['ann', 'bob', 'cem'], [(0, 1), (1, 2)], [0.5, 0.5])
         """
-        return export.to_igraph(self)
+        return matrices.to_igraph(self)
 
     def to_edge_index(self) -> Array:
         """int64[2, m] of rows, sources above targets, both directions of an undirected edge, for
@@ -179,7 +178,7 @@ class Snapshot(Csr):
         array([[0, 0],
                [1, 2]])
         """
-        return export.to_edge_index(self)
+        return matrices.to_edge_index(self)
 
     def to_arrow(self) -> Any:
         """pyarrow.Table with one row per edge: `src`, `dst` (ids, or names), `weight`, `time`.
@@ -192,7 +191,7 @@ class Snapshot(Csr):
         >>> g.snapshot().to_arrow().to_pylist()
         [{'src': 1, 'dst': 2, 'weight': 0.5}]
         """
-        return export.to_arrow(self)
+        return tables.to_arrow(self)
 
     def to_pandas(self) -> Any:
         """pandas.DataFrame of the columns of `to_arrow`, times in milliseconds since 1970:
@@ -204,7 +203,7 @@ class Snapshot(Csr):
         0  ann  bob     1.0
         1  bob  cem     1.0
         """
-        return export.to_pandas(self)
+        return tables.to_pandas(self)
 
     def to_polars(self) -> Any:
         """polars.DataFrame of the columns of `to_arrow`, most of which it shares. Raises
@@ -214,7 +213,7 @@ class Snapshot(Csr):
         >>> g.snapshot().to_polars().rows()
         [('ann', 'bob', 1.0), ('bob', 'cem', 1.0)]
         """
-        return export.to_polars(self)
+        return tables.to_polars(self)
 
     def frame(self, library: str = "auto", /, **columns: Any) -> Any:
         """A table with a row for each vertex present: `vertex`, its name or id, beside what
@@ -233,7 +232,7 @@ class Snapshot(Csr):
         1       2     2          1
         2       5     2          1
         """
-        return export.frame(self, library, columns)
+        return tables.frame(self, library, columns)
 
     def write_parquet(self, path: StrPath) -> None:
         """Write the table of `to_arrow` to a file NAME.parquet. Raises MissingPackage, PathError,
@@ -245,7 +244,7 @@ class Snapshot(Csr):
         ...     [file.name for file in pathlib.Path(directory).iterdir()]
         ['edges.parquet']
         """
-        export.write_parquet(self, path)
+        tables.write_parquet(self, path)
 
     def write_csv(self, path: StrPath) -> None:
         """Write the table of `to_arrow` to a file NAME.csv, its first line the names of the
@@ -262,7 +261,7 @@ class Snapshot(Csr):
         "ann","bob",0.5,7
         "bob","c, d",0.5,7
         """
-        export.write_csv(self, path)
+        tables.write_csv(self, path)
 
     def write_graphml(self, path: StrPath) -> None:
         """Write the graph of `to_networkx` to a file NAME.graphml, for programs that draw. Raises
@@ -276,7 +275,7 @@ class Snapshot(Csr):
         ...     list(networkx.read_graphml(f"{directory}/g.graphml"))
         ['ann', 'bob', 'cem']
         """
-        export.write_graphml(self, path)
+        xml.write_graphml(self, path)
 
     def write_gexf(self, path: StrPath) -> None:
         """Write the graph of `to_networkx` to a file NAME.gexf, as `write_graphml`.
@@ -288,7 +287,7 @@ class Snapshot(Csr):
         ...     list(networkx.read_gexf(f"{directory}/g.gexf"))
         ['ann', 'bob', 'cem']
         """
-        export.write_gexf(self, path)
+        xml.write_gexf(self, path)
 
     def write_npz(self, path: StrPath) -> None:
         """Write the arrays and the facts about them to a NumPy archive NAME.npz, which `read_npz`
@@ -302,7 +301,7 @@ class Snapshot(Csr):
         ...     lpma.Snapshot.read_npz(f"{directory}/s.npz").num_edges
         1
         """
-        export.write_npz(self, path)
+        archives.write_npz(self, path)
 
     def write_matrix_market(self, path: StrPath) -> None:
         """Write the matrix of `to_scipy` to a file NAME.mtx, rows counted from 1: `pattern` for an
@@ -317,10 +316,10 @@ class Snapshot(Csr):
         ...     pathlib.Path(f"{directory}/s.mtx").read_text().splitlines()[-1]
         '1 2'
         """
-        export.write_matrix_market(self, path)
+        archives.write_matrix_market(self, path)
 
     @staticmethod
     def read_npz(path: StrPath) -> Snapshot:
         """The snapshot that `write_npz` wrote, on the host; see there for an example. Raises
         FormatError on any other file, and OSError if it cannot be read."""
-        return Snapshot._trusted(**export.read_npz(path))
+        return Snapshot._trusted(**archives.read_npz(path))

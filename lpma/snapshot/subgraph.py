@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arguments.convert import vertices_asked_for
-from ..arrays import array_module, device_of, places_of, row_numbers, to_host
+from ..arrays import Array, array_module, device_of, places_of, row_numbers, to_host
 from ..errors import BatchError
 from ..names.given import column_of
 from .csr import Csr
 
-Array = npt.NDArray[Any]  # or cupy.ndarray
 Rows = TypeVar("Rows", bound=Csr)
 
 

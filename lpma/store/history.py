@@ -14,14 +14,11 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import to_host
+from ..arrays import Array, to_host
 from ..backend.values import MAX_CHANGES, Pair, Unread
 from ..pma.keys import LOW, ends_of
 from ..results import Changes
-
-Array = npt.NDArray[Any]
 
 Entry = tuple[Any, int, Pair | Unread]  # version, or versions of single keys; keys; changes
 

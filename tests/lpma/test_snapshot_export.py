@@ -12,8 +12,8 @@ import pytest
 
 from lpma.dependencies import MissingPackage, optional_import
 from lpma.errors import DeviceError
-from lpma.snapshot import export
-from lpma.snapshot.export import matrices
+from lpma.snapshot.export import edge_chunks, matrices
+from lpma.snapshot.export.edges import sources
 from lpma.snapshot.snapshot import Snapshot
 from tests.conftest import missing
 from tests.support.oracles import assert_same
@@ -23,21 +23,21 @@ from tests.support.snapshots import DIRECTED, UNDIRECTED, build, random_snapshot
 def test_sources_of_any_part() -> None:
     s = random_snapshot(directed=True)
     whole = np.repeat(np.arange(60), np.diff(s.indptr)).astype(np.uint32)
-    assert np.array_equal(export.sources(s.indptr), whole)
+    assert np.array_equal(sources(s.indptr), whole)
     m = len(whole)
     for first in range(0, m, 13):
         for last in {first, first + 1, min(first + 40, m), m}:
-            part = export.sources(s.indptr, first, last)
+            part = sources(s.indptr, first, last)
             assert part.dtype == np.uint32
             assert np.array_equal(part, whole[first:last])
-    assert len(export.sources(build([]).indptr)) == 0
+    assert len(sources(build([]).indptr)) == 0
 
 
 @pytest.mark.parametrize("directed", [True, False])
 def test_edge_chunks_join_to_the_edge_list(directed: bool) -> None:
     s = random_snapshot(directed)
     for chunk in (1, 7, 1000):
-        tables = list(export.edge_chunks(s, chunk))
+        tables = list(edge_chunks(s, chunk))
         src = np.concatenate([t["src"] for t in tables])
         dst = np.concatenate([t["dst"] for t in tables])
         assert len(src) == s.num_edges

@@ -100,7 +100,6 @@ class CudaBackend(Defaults):
 
     @property
     def written(self) -> bool:
-        """See lpma.backend.protocol.Writing."""
         return self.work.written
 
     @written.setter
@@ -153,7 +152,6 @@ class CudaBackend(Defaults):
 
     @property
     def buffer_bytes(self) -> int:
-        """Bytes of the buffers kept from batch to batch."""
         return self.work.nbytes + self.upload.nbytes
 
     def _give_back(self, segments: Segments) -> None:

@@ -128,5 +128,4 @@ class CudaPlace:
         return array if here else to_host(array)
 
     def wait_for_caller(self) -> None:
-        """See lpma.backend.Place."""
         self._context.take_in(cupy.cuda.get_current_stream())

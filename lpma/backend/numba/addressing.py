@@ -92,13 +92,11 @@ def heap_number(rank: int, m: int) -> int:
 
 @inlined
 def fence_of(v: View, window: int) -> np.uint64:
-    """The fence that splits a window."""
     return load_u64(v.fences + window * 8)
 
 
 @inlined
 def set_fence(v: View, window: int, fence: np.uint64) -> None:
-    """See fence_of."""
     store_u64(v.fences + window * 8, fence)
 
 
@@ -110,7 +108,6 @@ def count_of(v: View, window: int) -> int:
 
 @inlined
 def set_count(v: View, window: int, count: int) -> None:
-    """See count_of."""
     store_i64(v.counts + window * 8, count)
 
 
@@ -290,15 +287,7 @@ def first_at_or_after(v: View, key: np.uint64) -> tuple[int, int]:
 def leaf_before(v: View, start: int, key: np.uint64) -> int:
     """The last leaf window whose fence is smaller than `key`. start: that of a key no larger, or 1,
     from where the walk climbs as in `leaf_of`."""
-    p = start
-    while p > 1:
-        if (p & 1) == 0 and key <= fence_of(v, p >> 1):
-            break
-        p >>= 1
-    leaves = 1 << v.m
-    while p < leaves:
-        p = 2 * p + np.int64(key > fence_of(v, p))
-    return p
+    return leaf_of(v, start, key - np.uint64(key > 0))
 
 
 @inlined

@@ -14,14 +14,12 @@ batch's own cost. So a level appended by expansion asks for small pages.
 from __future__ import annotations
 
 import mmap
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays import Array
 from ...host import HAS_HUGE_PAGES, want_huge_pages
-
-Array = npt.NDArray[Any]
 
 HUGE_PAGE_BYTES = 2 << 20
 LARGE_BYTES = HUGE_PAGE_BYTES // 4  # from here an array has pages of its own

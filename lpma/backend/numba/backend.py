@@ -51,7 +51,7 @@ class NumbaBackend(Defaults):
     way_out = "make the graph with a larger segment_size"
 
     empty, expand = staticmethod(segments.empty_segments), staticmethod(segments.expanded)
-    build, rebuild = staticmethod(shapes.build), staticmethod(shapes.rebuild)
+    build, rebuild = staticmethod(shapes.build), staticmethod(commit.rebuild)
     place_on, plan = staticmethod(commit.place_on), staticmethod(commit.plan)
     reserve = staticmethod(commit.reserve)
     neighbors_from = staticmethod(reads.neighbors_from)
@@ -71,7 +71,6 @@ class NumbaBackend(Defaults):
 
     @property
     def buffer_bytes(self) -> int:
-        """Bytes of the buffers kept from batch to batch."""
         return self.workspace.nbytes
 
     def most_levels(self, segment_size: int) -> int:
@@ -106,7 +105,6 @@ class NumbaBackend(Defaults):
     def key_rows(
         self, staged: StagedBatch, columns: Columns, direction: int, implied: Implied | None = None
     ) -> KeyRows:
-        """See keys.py. They lie in the workspace."""
         n = len(columns)
         extra = 0 if implied is None else len(implied[0])
         room = extra + (2 * n if direction == BOTH else n)
@@ -141,7 +139,6 @@ class NumbaBackend(Defaults):
     def locate(
         self, segments: Segments, staged: StagedBatch, rows: KeyRows, strategy: str
     ) -> Located:
-        """Sort the key operations and find what each does; plan a small batch too."""
         n, staged = len(rows), self._own(staged)
         self.beside = None
         if n <= fused.SMALL_ROWS:
@@ -243,7 +240,6 @@ class NumbaBackend(Defaults):
         self, segments: Segments, located: Located, plan: WindowPlan | None, stats: Stats,
         most_changes: int,
     ) -> Committed:  # fmt: skip
-        """Carry out a plan, if there is one, and report what the batch did."""
         redundant, num_rounds, held = 0, 0, 0
         if plan is not None:
             self.written = True

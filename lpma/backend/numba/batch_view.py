@@ -6,11 +6,11 @@ accessors below are the only places that depend on them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.addresses import data
 from ...cpu.instructions import (
     load_f32,
@@ -26,8 +26,6 @@ from ...cpu.instructions import (
     store_u16,
 )
 from ...cpu.jit import compiled, inlined
-
-Array = npt.NDArray[Any]
 
 LEAF_COLUMNS = 5  # int32, see Leaves
 
@@ -92,7 +90,6 @@ class Leaves(NamedTuple):
 
 @inlined
 def operation_weight(b: BatchView, place: int) -> float:
-    """The weight of an operation."""
     if b.wide:
         return load_f64(b.weight + place * b.weight_step)
     return np.float64(load_f32(b.weight + place * b.weight_step))

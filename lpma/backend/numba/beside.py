@@ -13,26 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u8, load_u32, load_u64
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW
 from ..degrees import Degrees, degrees_of
-from .addressing import (
-    MARKER,
-    View,
-    advance,
-    count_of,
-    read_time,
-    read_weight,
-    segment_at,
-)
+from .addressing import MARKER, View, advance, count_of, read_time, read_weight, segment_at
 from .batch_view import BatchView, Rows, row_key, row_place
 from .export import write_values
 from .fold import apply_operation
@@ -41,8 +33,6 @@ from .located import KeyRows, StagedBatch
 from .partition import ROWS_PER_TASK, run_edges
 from .segments import Segments
 from .workspace import Workspace
-
-Array = npt.NDArray[Any]
 
 
 class BesideView(NamedTuple):

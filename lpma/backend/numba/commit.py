@@ -1,4 +1,5 @@
-"""From a located batch to a committed one on the CPU: plans, the buffers they need, the moves.
+"""From a located batch to a committed one on the CPU: plans, the buffers they need, the moves; and
+the global merge, for which the whole store is one window that is spread over fresh levels.
 
 Planning writes nothing of the store. Everything is allocated before the first write, by `reserve`,
 so that nothing can fail half-way.
@@ -13,15 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import Array
 from ...cpu.threads import THREADS, cuts, run_all
 from ...pma.density import bounds
+from ...pma.layout import Size
 from ...pma.strategy import TOP_DOWN
 from ..values import Changed
 from . import fused, move, partition, rebalance
 from .addressing import Slot, View
 from .located import Located
 from .rebalance import SPARE, WindowPlan, bottom_up, top_down
-from .segments import Segments
+from .segments import LAST_FENCE, Segments, empty_like
 
 _PIECES = (1024, 4)  # least segments in a piece of a round, most pieces per thread
 SEGMENTS_PER_TASK = 1024
@@ -126,32 +129,73 @@ def carry_out(segments: Segments, located: Located, plan: WindowPlan) -> None:
 
 def _move_large(segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
     """Gather and spread one window in pieces on all threads."""
-    view, rows, leaves = segments.view, located.rows, located.touched.view
-    batch = located.staged.view
-    layer, w = int(plan.layer[i]), int(plan.window[i])
-    n = 1 << layer
+    view, layer, w = segments.view, int(plan.layer[i]), int(plan.window[i])
     rank = (w << layer) - (1 << view.m)
-    edges = np.array([0] + [hi for _, hi in cuts(n, SEGMENTS_PER_TASK, 4)], np.int64)
-    starts, member = move.piece_offsets(
-        view, rank, edges, leaves, plan.members, int(plan.lo[i]), int(plan.hi[i])
-    )
+    members = plan.members, int(plan.lo[i]), int(plan.hi[i])
+    buffer, total = _gathered(segments, located, rank, layer, *members)
+    following = np.uint64(move.following_fence(view, rank + (1 << layer)))
+    spread_evenly(view, buffer, total, w, layer, following)
+
+
+def _gathered(
+    segments: Segments, located: Located, rank: int, layer: int, members: Array, lo: int, hi: int
+) -> tuple[Slot, int]:
+    """The slots of a window, merged with its members' operations, in a buffer; and how many."""
+    view, leaves, batch = segments.view, located.touched.view, located.staged.view
+    edges = np.array([0] + [hi for _, hi in cuts(1 << layer, SEGMENTS_PER_TASK, 4)], np.int64)
+    starts, member = move.piece_offsets(view, rank, edges, leaves, members, lo, hi)
     total = int(starts[-1])
     buffer = located.workspace.slot_buffer(segments, "large", total)
-    following = np.uint64(move.following_fence(view, rank + n))
-    pieces = range(len(edges) - 1)
     run_all(
         move.gather,
         [
-            (view, batch, rank + edges[k], rank + edges[k + 1], rows, leaves, plan.members,
+            (view, batch, rank + edges[k], rank + edges[k + 1], located.rows, leaves, members,
              member[k], member[k + 1], _at(view, buffer, int(starts[k])))
-            for k in pieces
+            for k in range(len(edges) - 1)
         ],
     )  # fmt: skip
+    return buffer, total
+
+
+def spread_evenly(
+    view: View, source: Slot, total: int, w: int, layer: int, following: np.uint64 = LAST_FENCE
+) -> None:
+    """Spread `total` slots evenly over window w. following: the fence of the segment after it."""
+    rank = (w << layer) - (1 << view.m)
+    pieces = cuts(1 << layer, SEGMENTS_PER_TASK, 4)
     run_all(
-        move.spread,
-        [(view, buffer, total, rank, layer, edges[k], edges[k + 1], following) for k in pieces],
+        move.spread, [(view, source, total, rank, layer, *piece, following) for piece in pieces]
     )
     move.sum_window(view, w, layer)
+
+
+def rebuild(segments: Segments, located: Located, size: Size) -> Segments:
+    """A load into an empty store is cut at rows, any other merge at segments."""
+    fresh = empty_like(segments, size)
+    if segments.num_slots:
+        members = np.arange(located.touched.n, dtype=np.int32)
+        buffer, total = _gathered(segments, located, 0, segments.m, members, 0, len(members))
+    else:
+        buffer, total = _gathered_rows(segments, located)
+    spread_evenly(fresh.view, buffer, total, 1, fresh.m)
+    return fresh
+
+
+def _gathered_rows(segments: Segments, located: Located) -> tuple[Slot, int]:
+    """What a batch puts into an empty store, in a buffer; and how many slots."""
+    view, batch, rows, total = segments.view, located.staged.view, located.rows, located.tally.delta
+    edges = partition.run_edges(located.key, cuts(len(located.key), partition.ROWS_PER_TASK))
+    pieces = list(pairwise(edges))
+    starts = np.cumsum([0] + [move.count_inserted(rows, lo, hi) for lo, hi in pieces])
+    buffer = located.workspace.slot_buffer(segments, "large", total)
+    run_all(
+        move.gather_rows,
+        [
+            (view, batch, rows, lo, hi, _at(view, buffer, int(start)))
+            for (lo, hi), start in zip(pieces, starts, strict=False)
+        ],
+    )
+    return buffer, total
 
 
 def _with_buffer(

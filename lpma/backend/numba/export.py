@@ -15,9 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import address
+from ...arrays import Array, address
 from ...cpu import merged, pieces
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
@@ -40,8 +39,6 @@ from .addressing import (
 )
 from .allocate import empty
 from .segments import Segments
-
-Array = npt.NDArray[Any]
 
 AHEAD = 4  # segments
 SEGMENTS_PER_TASK = 1024
@@ -186,7 +183,6 @@ def write_slots(v: View, first: int, last: int, to: Slot) -> None:
 def csr_rows(
     segments: Segments, num_rows: int, num_edges: int, markers: bool
 ) -> tuple[Array, Array]:
-    """(indptr, indices) of `csr`."""
     parts = _parts(segments, markers)
     # With an entry more each, for what a thread need not write.
     indptr, indices = snapshot_memory.arrays((num_rows + 2, np.int64), (num_edges + 1, np.uint32))
@@ -220,7 +216,6 @@ def rows_with(
 def csr_columns(
     segments: Segments, num_edges: int, markers: bool, taker: Any
 ) -> tuple[Array | None, Array | None]:
-    """(weights, times) of `csr`."""
     weights, times = snapshot_memory.arrays(
         (
             num_edges if segments.weights else 0,
@@ -235,8 +230,6 @@ def csr_columns(
 
 
 def slots(segments: Segments, values: bool = True) -> tuple[Array, Array | None, Array | None]:
-    """All filled slots in key order, markers included: (keys, weights, times); without
-    `values` the keys alone."""
     n = segments.num_slots
     keys = np.empty(n, np.uint64)
     weights = np.empty(n, segments.weights[0].dtype) if values and segments.weights else None

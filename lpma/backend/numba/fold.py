@@ -23,16 +23,7 @@ from ...pma.counters import (
 )
 from ...pma.keys import HALF, LOW
 from ..values import INSERT, SKIP
-from .addressing import (
-    MARKER,
-    Slot,
-    View,
-    advance,
-    read_time,
-    read_weight,
-    write_slot,
-    write_value,
-)
+from .addressing import MARKER, Slot, View, advance, read_time, read_weight, write_slot, write_value
 from .batch_view import (
     BatchView,
     Rows,

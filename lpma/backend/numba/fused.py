@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import carray, types
 
+from ...arrays import Array
 from ...cpu.addresses import data
 from ...cpu.calls import ByAddress
 from ...cpu.instructions import at_bool, at_i32, at_i64, at_u8, at_u16, at_u32, at_u64, load_i64
@@ -32,8 +32,6 @@ from .move import BATCH, LEAVES, ROWS, SLOT, VIEW, gather_at
 from .partition import write_changes
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, top_down
 from .resolve import SLOTS, TALLIED, TOUCHED, UNCHANGED
-
-Array = npt.NDArray[Any]
 
 SMALL_ROWS = 1 << 14
 BOUNDS = len(View._fields)  # where the bounds begin in a store's record

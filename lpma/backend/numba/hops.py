@@ -19,25 +19,15 @@ import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import carray
 
+from ...arrays import Array
 from ...cpu.instructions import at_u32, load_u32, load_u64, store_u32, store_u64, trailing_zeros
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW
-from .addressing import (
-    MARKER,
-    View,
-    count_of,
-    first_from,
-    leaf_before,
-    lower_bound,
-    segment_at,
-)
+from .addressing import MARKER, View, count_of, first_from, leaf_before, lower_bound, segment_at
 from .beside import BesideView, beside_key, first_row, is_there, next_change, past
-
-Array = npt.NDArray[Any]
 
 FIRST_BITS, FIRST_FAR = 1 << 18, 1 << 12  # and slots of far ids
 MOST_BITS = 1 << 26  # 8 MiB for a thread, twice

@@ -7,21 +7,15 @@ Queries give none. Keys come by rising place, which the stable sort relies on.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...batch.columns import FIRST_QUERY, Kind
 from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ...pma.keys import HALF
 from ..values import BOTH, REVERSE
-from .addressing import (
-    MARKER,
-)
-
-Array = npt.NDArray[Any]
+from .addressing import MARKER
 
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 

@@ -17,11 +17,9 @@ Requires: operations sorted by key, arrival order within a key; a chunk starts a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.instructions import load_u64, prefetch
 from ...cpu.jit import ONE, ZERO, compiled, inlined
 from ...pma.keys import HALF, LOW
@@ -65,8 +63,6 @@ from .resolve import (
     settle_append,
     settle_run,
 )
-
-Array = npt.NDArray[Any]
 
 BLOCK = 32  # runs
 LEAVES_AHEAD = 4  # between asking for a leaf and reading it

@@ -15,15 +15,14 @@ Requires: scratch for every window (`NumbaBackend.reserve`), allocated before th
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from ...arrays import Array
 from ...cpu.calls import ByAddress, record_type
 from ...cpu.instructions import load_u64, prefetch
 from ...cpu.jit import ZERO, compiled, inlined
+from ..values import INSERT
 from .addressing import (
     Slot,
     View,
@@ -45,14 +44,13 @@ from .batch_view import (
     brings_columns,
     get,
     prefetch_operation,
+    row_action,
     row_place,
     row_position,
 )
 from .merge import merge_leaf, merge_range
 from .rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .segments import LAST_FENCE
-
-Array = npt.NDArray[Any]
 
 AHEAD = 6  # windows between prefetching a leaf and moving it
 SPARSE = 4  # from this many segments per touched leaf on, leaves take in few operations
@@ -125,6 +123,21 @@ def gather(
             v, batch, rank, count_of(v, first_leaf + rank), rows, row_lo, row_hi, to
         )
     return written
+
+
+@compiled
+def count_inserted(rows: Rows, lo: int, hi: int) -> int:
+    """How many of rows lo … hi - 1 insert a slot."""
+    inserted = ZERO
+    for row in range(lo, hi):
+        inserted += np.int64(row_action(rows, row) == INSERT)
+    return inserted
+
+
+@compiled
+def gather_rows(v: View, batch: BatchView, rows: Rows, lo: int, hi: int, out: Slot) -> int:
+    """As `gather`, of an empty store, for rows lo … hi - 1."""
+    return merge_range(v, batch, 0, 0, rows, lo, hi, out)
 
 
 _int = types.int64

@@ -13,10 +13,7 @@ Requires: a segment's record outlives the call.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from ...cpu.instructions import load_i64, load_u64, store_f64, store_i64, store_u32
 from ...cpu.jit import ONE, compiled, inlined
@@ -42,8 +39,6 @@ from .addressing import (
 )
 from .batch_view import BatchView
 from .fold import apply_operation
-
-Array = npt.NDArray[Any]
 
 BOUNDS_AT = 8 * len(View._fields)  # in a store's record
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.instructions import move_bytes
 from ...cpu.jit import ZERO, compiled, inlined
 from ..values import DELETE, INSERT
 from .batch_view import Leaves, Rows, get, put, row_action, row_key
 from .resolve import LARGEST
-
-Array = npt.NDArray[Any]
 
 ROWS_PER_TASK = 1024
 

@@ -6,11 +6,9 @@ query is read-only and independent, so a chunk of queries is one thread's work.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u64, move_bytes, store_u32
 from ...cpu.jit import ZERO, compiled, inlined
@@ -33,7 +31,6 @@ from .addressing import (
 from .beside import BesideView, first_row, is_there, next_change, past
 from .export import write_values
 
-Array = npt.NDArray[Any]
 BLOCK = 32
 
 

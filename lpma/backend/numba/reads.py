@@ -8,16 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW, keys_of
 from . import hops, query
 from .beside import NOTHING_BESIDE, Beside, put_seen
 from .export import SEGMENTS_PER_TASK, starts_of, values_at
 from .segments import Segments
-
-Array = npt.NDArray[Any]
 
 QUERIES_PER_TASK = 256
 UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
@@ -26,7 +24,6 @@ UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
 def find_edges(
     segments: Segments, beside: Beside | None, src: Array, dst: Array | None, limits: Array | None
 ) -> tuple[Array, Array | None, Array | None]:
-    """(found, weights, times) of q edge queries."""
     n = len(src)
     wanted = keys_of(src, LOW if dst is None else dst)
     weights = np.zeros(n, segments.weights[0].dtype if segments.weights else np.float32)
@@ -43,7 +40,6 @@ def find_edges(
 def count_neighbors(
     segments: Segments, beside: Beside | None, vertices: Array, limits: Array | None
 ) -> Array:
-    """int64[q]: how many neighbours each query has; vertices: uint32[q]."""
     return _find_neighbors(segments, beside, vertices.astype(np.uint64) << HALF, limits)[0]
 
 
@@ -65,7 +61,6 @@ def _find_neighbors(
 def neighbors(
     segments: Segments, beside: Beside | None, vertices: Array, limits: Array | None, values: bool
 ) -> tuple[Array, Array, Array | None, Array | None]:
-    """(indptr, ids, weights, times) of q queries; the last two only with `values`."""
     firsts = vertices.astype(np.uint64) << HALF
     found = _find_neighbors(segments, beside, firsts, limits)
     if beside is None or limits is None:
@@ -76,7 +71,6 @@ def neighbors(
 def neighbors_from(
     segments: Segments, vertex: int, first: int, most: int
 ) -> tuple[Array, Array | None, Array | None]:
-    """(ids, weights, times) of a piece of a row."""
     found = _find_neighbors(segments, None, np.array([vertex << 32 | first], np.uint64), None)
     found[0][0] = min(int(found[0][0]), most)
     return _read(segments, found, True)[1:]
@@ -113,13 +107,11 @@ def reach(
     segments: Segments, beside: Beside | None, vertices: Array, steps: Array,
     limits: Array | None,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """(indptr, ids) of what queries reach within so many steps: see hops.py."""
     rows = NOTHING_BESIDE if beside is None else beside.view
     return hops.reach(segments.view, rows, vertices, steps, UNREAD if limits is None else limits)
 
 
 def has_in_edges(segments: Segments, targets: Array) -> Array:
-    """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
     targets = targets.astype(np.uint64)
     found = np.zeros(len(targets), np.bool_)
     which, source = np.empty(0, np.int64), np.empty(0, np.uint32)
@@ -134,7 +126,6 @@ def has_in_edges(segments: Segments, targets: Array) -> Array:
 
 
 def scan_targets(segments: Segments, targets: Array) -> tuple[Array, Array]:
-    """All edges into rising `targets`: (index of the target, source), by a scan."""
     targets = targets.astype(np.uint64)
     pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
     found = np.zeros(len(targets), np.bool_)
@@ -156,7 +147,6 @@ def scan_targets(segments: Segments, targets: Array) -> tuple[Array, Array]:
 
 
 def largest_vertex(segments: Segments) -> int:
-    """The largest id that an edge or a marker has; -1 for an empty store."""
     pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
     return max(run_all(query.largest_vertex, [(segments.view, *piece) for piece in pieces]))
 

@@ -5,36 +5,18 @@ Requires: the rows of a run are next to each other, those after its first marked
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...batch.columns import Kind
 from ...cpu.instructions import load_i64, load_u8
 from ...cpu.jit import inlined
 from ...pma.counters import DELETE_ABSENT, EXPIRED, REASONS
 from ...pma.keys import HALF, LOW
 from ..values import DELETE, INSERT, SKIP, WRITE
-from .addressing import (
-    MARKER,
-    View,
-    advance,
-    read_time,
-    read_weight,
-    segment_at,
-)
-from .batch_view import (
-    BatchView,
-    Rows,
-    row_key,
-    row_place,
-    set_action,
-    set_position,
-)
+from .addressing import MARKER, View, advance, read_time, read_weight, segment_at
+from .batch_view import BatchView, Rows, row_key, row_place, set_action, set_position
 from .fold import falling, fold
-
-Array = npt.NDArray[Any]
 
 FOLDED, PRESENT, ABSENT, AGED = range(4)  # the outcomes of a batch's runs
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)

@@ -12,17 +12,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import address
+from ...arrays import Array, address
 from ...cpu.instructions import trailing_zeros
 from ...cpu.jit import compiled
 from ...pma.density import bounds
 from ...pma.layout import NOTHING, Size, level_slots
 from .addressing import View
 from .allocate import empty, zeros
-
-Array = npt.NDArray[Any]
 
 ALONE_SLOTS = 1 << 17
 LAST_FENCE = np.uint64(0xFFFFFFFFFFFFFFFF)  # above every key: ids stop at 2^32 - 2
@@ -75,12 +72,10 @@ class Segments:
 
     @cached_property
     def room(self) -> int:
-        """See values.py."""
         return self.segment_size * self.size.segments
 
     @property
     def num_slots(self) -> int:
-        """Filled slots: edges and markers."""
         return int(self.counts[1])
 
     @property
@@ -117,6 +112,12 @@ def empty_segments(
         zeros(1 << m, np.uint64),
         zeros(2 << m, np.int64),
     )
+
+
+def empty_like(segments: Segments, size: Size) -> Segments:
+    """The same for another store with these columns."""
+    dtype = segments.weights[0].dtype if segments.weights else None
+    return empty_segments(segments.segment_size, dtype, segments.times is not None, size)
 
 
 @compiled

@@ -1,59 +1,23 @@
-"""Whole stores on the CPU: filled or rebuilt in one pass, shrunk by a level. rebuild.py has the
-kernels of the passes."""
+"""Whole stores on the CPU: filled in one pass, shrunk by a level."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import address
+from ...arrays import Array, address
 from ...cpu.jit import compiled
-from ...cpu.threads import cuts, run_all
 from ...pma.layout import Size
-from . import rebuild as kernels
 from .addressing import Slot, View, advance, count_of, move_slots, segment_at
 from .batch_view import BatchView, Leaves, Rows
-from .located import Located
+from .commit import spread_evenly
 from .move import call_gather, following_fence, gather_at, spread, sum_window
 from .segments import Segments, empty_segments, shrunk
 from .workspace import Workspace
-
-Array = npt.NDArray[Any]
 
 NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0, 0)
 NO_ROWS = Rows(0, 0, 0, 0, 0)
 NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
 NO_MEMBERS = np.zeros(0, np.int32)
-
-SEGMENTS_PER_TASK = 1024
-
-
-def rebuild(segments: Segments, located: Located, size: Size) -> Segments:
-    """Each thread merges a piece of the store with a piece of the batch."""
-    fresh = empty_segments(
-        segments.segment_size,
-        segments.weights[0].dtype if segments.weights else None,
-        segments.times is not None,
-        size,
-    )
-    total = segments.num_slots + located.tally.delta
-    source, to = segments.view, fresh.view
-    if total:
-        work = max(1 << segments.m, len(located.key) // segments.segment_size)
-        pieces = len(cuts(work, SEGMENTS_PER_TASK, 4))
-        rows, leaves = located.rows, located.touched.view
-        places = kernels.cut(source, rows, leaves, pieces)
-        run_all(
-            kernels.merge_piece,
-            [
-                (source, to, located.staged.view, rows, leaves, places, piece, total)
-                for piece in range(pieces)
-            ],
-        )
-    kernels.finish_tree(to, total)
-    return fresh
 
 
 def build(
@@ -64,14 +28,8 @@ def build(
         segment_size, None if weights is None else weights.dtype, times is not None, size
     )
     columns = [None if c is None else np.ascontiguousarray(c) for c in (keys, weights, times)]
-    source = (*(0 if column is None else address(column) for column in columns), 0)
-    total = len(keys)
-    if total:
-        run_all(
-            kernels.fill_piece,
-            [(fresh.view, source, lo, hi, total) for lo, hi in cuts(total, 1 << 16)],
-        )
-    kernels.finish_tree(fresh.view, total)
+    key, weight, time = (0 if column is None else address(column) for column in columns)
+    spread_evenly(fresh.view, (key, weight, time), len(keys), 1, fresh.m)
     return fresh
 
 

@@ -14,15 +14,14 @@ import mmap
 import weakref
 from collections import deque
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays import Array
 from ...host import CAN_LEND_PAGES, lend_pages
 from .allocate import HUGE_PAGE_BYTES, LARGE_BYTES, first_huge_page, mapped
-
-Array = npt.NDArray[Any]
 
 LINE_BYTES = 64
 HELD_BYTES = 8 << 20  # up to here an area keeps its pages: to mark them costs more than a copy

@@ -7,10 +7,6 @@ that fit a core's cache, a range a thread, each scattering behind those before i
 the sort stable); then the threads take the buckets one by one. So memory sees two passes,
 however many digits there are.
 
-If a key's bits and its place's fit in one word of 64 bits, as they do except in very large graphs,
-the scatter packs them, the buckets are sorted as words, and the last pass unpacks them: a third
-less memory goes by, and one loop counts for all passes.
-
 `np.sort` is not an alternative: its AVX-512 path for uint64 is slower than its scalar one on the
 machines we measured, and a stable argsort is slower still.
 """
@@ -21,22 +17,17 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...arrays import Array
 from ...cpu.jit import compiled, inlined
 from ...cpu.threads import THREADS, run_all
 from ...pma.keys import HALF, LOW
-
-Array = npt.NDArray[Any]
 
 CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a core's cache
 BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
 MOST_BUCKET_BITS = 10
 WIDEST = 11  # bits of a digit
 FEW_KEYS = 24  # sorted by insertion
-PASSES = 3  # over a bucket of packed words
-NARROWEST, WIDE_FROM = 8, 512  # bits of a digit of few words, and how many are few
-ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
@@ -48,20 +39,18 @@ def digit_of(
 
 
 @compiled
-def _survey(keys: Array, places: Array, lo: int, hi: int) -> tuple[np.uint64, np.uint32, bool]:
-    """Of rows lo … hi - 1: (the bits that any key has set, those that any place has, whether the
-    keys already rise, from the one before on)."""
-    some, of_places = np.uint64(0), np.uint32(0)
+def _survey(keys: Array, lo: int, hi: int) -> tuple[np.uint64, bool]:
+    """Of rows lo … hi - 1: (the bits that any key has set, whether the keys already rise, from the
+    one before on)."""
+    some = np.uint64(0)
     for key in keys[lo:hi]:
         some |= key
-    for place in places[lo:hi]:
-        of_places |= place
     before = keys[lo - 1] if lo else np.uint64(0)
     for key in keys[lo:hi]:
         if key < before:
-            return some, of_places, False
+            return some, False
         before = key
-    return some, of_places, True
+    return some, True
 
 
 @compiled
@@ -165,128 +154,6 @@ def _sort_buckets(
             )  # fmt: skip
 
 
-# -- a key and its place in one word of 64 bits -------------------------------------------------
-
-
-@compiled
-def scatter_packed(
-    keys: Array, places: Array, lo: int, hi: int, low: np.uint64, gap: int, bit: int,
-    offsets: Array, words: Array, place_bits: int,
-) -> None:  # fmt: skip
-    """As _scatter, but each key without its gap and above its place, in one word."""
-    mask = np.uint64(len(offsets) - 1)
-    for i in range(lo, hi):
-        key = digit_of(keys[i], low, np.uint64(gap), np.uint64(0), ALL_BITS)
-        digit = (key >> np.uint64(bit)) & mask
-        to = offsets[digit]
-        offsets[digit] = to + 1
-        words[to] = (key << np.uint64(place_bits)) | np.uint64(places[i])
-
-
-@compiled
-def sort_packed(
-    words: Array, keys: Array, places: Array, starts: Array, first: int, last: int,
-    low: np.uint64, gap: int, bits: int, place_bits: int,
-) -> None:  # fmt: skip
-    """Sort the words of buckets first … last - 1, each by its `bits` lower bits, in PASSES into
-    `keys` and `places`; the words are overwritten."""
-    width = np.uint64((bits + PASSES - 1) // PASSES)
-    mask = (np.uint64(1) << width) - np.uint64(1)
-    at_key, shift = np.uint64(place_bits), np.uint64(gap)
-    at_second, at_third = at_key + width, at_key + width + width
-    counts = np.empty((PASSES, 1 << width), np.int64)
-    for bucket in range(first, last):
-        lo, hi = starts[bucket], starts[bucket + 1]
-        if lo == hi:
-            continue
-        counts[:] = 0
-        for i in range(lo, hi):
-            word = words[i]
-            counts[0, (word >> at_key) & mask] += 1
-            counts[1, (word >> at_second) & mask] += 1
-            counts[2, (word >> at_third) & mask] += 1
-        for r in range(PASSES):
-            total = lo
-            for digit in range(1 << width):
-                here = counts[r, digit]
-                counts[r, digit] = total
-                total += here
-        _pass(words, keys, lo, hi, at_key, mask, counts[0])
-        _pass(keys, words, lo, hi, at_second, mask, counts[1])
-        _unpack_pass(words, keys, places, lo, hi, at_third, mask, counts[2], low, shift, at_key)
-
-
-@inlined
-def _pass(
-    words: Array, out: Array, lo: int, hi: int, at: np.uint64, mask: np.uint64, offsets: Array
-) -> None:
-    for i in range(lo, hi):
-        word = words[i]
-        digit = (word >> at) & mask
-        to = offsets[digit]
-        offsets[digit] = to + 1
-        out[to] = word
-
-
-@inlined
-def sort_few_packed(
-    keys: Array, places: Array, spare: Array, n: int, in_low: int, in_high: int, place_bits: int
-) -> None:
-    """Sort the first n keys, of which `in_low` lower and `in_high` upper bits are in use, stably
-    and in place; a key without its gap and a place fit a word. `spare` is room for n words.
-
-    The last pass unpacks the words into `keys`, so it must read them from `spare`: an odd number of
-    passes starts there."""
-    low, at_key = (np.uint64(1) << np.uint64(in_low)) - np.uint64(1), np.uint64(place_bits)
-    gap, bits = np.uint64(32 - in_low), in_low + in_high
-    passes = max(1, -(-bits // (WIDEST if n > WIDE_FROM else NARROWEST)))
-    words, out = (spare, keys) if passes % 2 else (keys, spare)
-    for i in range(n):
-        key = digit_of(keys[i], low, gap, np.uint64(0), ALL_BITS)
-        words[i] = (key << at_key) | np.uint64(places[i])
-    width = -(-bits // passes)
-    counts = np.empty(1 << width, np.int64)
-    mask = np.uint64(len(counts) - 1)
-    for r in range(passes):
-        at = np.uint64(place_bits + r * width)
-        _count_digits(words, n, at, counts)
-        if r == passes - 1:
-            _unpack_pass(words, keys, places, 0, n, at, mask, counts, low, gap, at_key)
-        else:
-            _pass(words, out, 0, n, at, mask, counts)
-        words, out = out, words
-
-
-@inlined
-def _count_digits(words: Array, n: int, at: np.uint64, counts: Array) -> None:
-    """Where the first word of each digit goes."""
-    mask, total = np.uint64(len(counts) - 1), 0
-    counts[:] = 0
-    for i in range(n):
-        counts[(words[i] >> at) & mask] += 1
-    for digit in range(len(counts)):
-        here = counts[digit]
-        counts[digit] = total
-        total += here
-
-
-@inlined
-def _unpack_pass(
-    words: Array, keys: Array, places: Array, lo: int, hi: int, at: np.uint64, mask: np.uint64,
-    offsets: Array, low: np.uint64, gap: np.uint64, at_key: np.uint64,
-) -> None:  # fmt: skip
-    """As _pass, but the words' keys and places are written apart."""
-    place_mask = (np.uint64(1) << at_key) - np.uint64(1)
-    for i in range(lo, hi):
-        word = words[i]
-        digit = (word >> at) & mask
-        to = offsets[digit]
-        offsets[digit] = to + 1
-        key = word >> at_key
-        keys[to] = ((key & ~low) << gap) | (key & low)
-        places[to] = word & place_mask
-
-
 @inlined
 def _bit_length(bits: np.uint64) -> int:
     length = 0
@@ -301,19 +168,15 @@ def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array,
     if n <= FEW_KEYS:
         _insertion_sort(keys[:n], places[:n])
         return
-    used, of_places, rising = _survey(keys, places, 0, n)
+    used, rising = _survey(keys, 0, n)
     if rising:
         return
-    in_low, in_high = _bit_length(used & LOW), _bit_length(used >> HALF)
-    bits, place_bits = in_low + in_high, _bit_length(np.uint64(of_places))
-    if bits + place_bits <= 64:
-        sort_few_packed(keys, places, spare_keys, n, in_low, in_high, place_bits)
-        return
-    low = (np.uint64(1) << np.uint64(in_low)) - np.uint64(1)
-    counts = np.empty(1 << WIDEST, np.int64)
+    in_low = _bit_length(used & LOW)
     _sort_range(
-        keys[:n], places[:n], spare_keys[:n], spare_places[:n], low, 32 - in_low, bits, counts
-    )
+        keys[:n], places[:n], spare_keys[:n], spare_places[:n],
+        (np.uint64(1) << np.uint64(in_low)) - np.uint64(1), 32 - in_low,
+        in_low + _bit_length(used >> HALF), np.empty(1 << WIDEST, np.int64),
+    )  # fmt: skip
 
 
 def sort_pairs(
@@ -326,11 +189,9 @@ def sort_pairs(
         sort_few(keys, places, spare_keys, spare_places, n)
         return keys, places
     edges = [n * i // THREADS for i in range(THREADS + 1)]
-    used, of_places, in_order = 0, 0, True
-    for some, some_places, rising in run_all(
-        _survey, [(keys, places, lo, hi) for lo, hi in pairwise(edges)]
-    ):
-        used, of_places, in_order = used | some, of_places | some_places, in_order and rising
+    used, in_order = 0, True
+    for some, rising in run_all(_survey, [(keys, lo, hi) for lo, hi in pairwise(edges)]):
+        used, in_order = used | some, in_order and rising
     if in_order:
         return keys, places
     in_low = (used & 0xFFFFFFFF).bit_length()
@@ -347,18 +208,6 @@ def sort_pairs(
     cuts = np.unique(np.searchsorted(starts, wanted))
     cuts[0], cuts[-1] = 0, len(starts) - 1
     tasks = list(pairwise(cuts.tolist()))
-    place_bits = of_places.bit_length()
-    if bits + place_bits <= 64 and bit <= PASSES * WIDEST:
-        run_all(scatter_packed,
-                [(keys, places, *piece, spare_keys, place_bits) for piece in ranges])  # fmt: skip
-        run_all(
-            sort_packed,
-            [
-                (spare_keys, keys, places, starts, first, last, low, gap, bit, place_bits)
-                for first, last in tasks
-            ],
-        )
-        return keys, places
     run_all(
         _scatter,
         [

@@ -9,17 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import address
+from ...arrays import Array, address
 from . import allocate
 from .addressing import Slot
 from .batch_view import LEAF_COLUMNS, Rows
 from .fused import REPORTED
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from .segments import Segments
-
-Array = npt.NDArray[Any]
 
 
 class Block:
@@ -69,7 +66,6 @@ class Workspace:
         self.release()
 
     def release(self) -> None:
-        """Give all memory back."""
         self._sizes = (-1, -1, -1, -1)  # first: the table holds addresses that become invalid
         # Keys and places, spares of both, actions, positions; see batch_view.Rows.
         self.rows = Block("u8", "u4", "u8", "u4", "u1", "u2")

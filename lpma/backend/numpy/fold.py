@@ -44,7 +44,6 @@ class KeyRows(NamedTuple):
 
 
 def key_rows(columns: Columns, direction: int, implied: Implied | None) -> KeyRows:
-    """See Writing.key_rows."""
     kind, places = columns.kind, np.arange(len(columns))
     src, dst = columns.src.astype(np.uint64), columns.dst.astype(np.uint64)
     if not columns.edges_only:

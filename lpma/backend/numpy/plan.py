@@ -65,7 +65,6 @@ class Plan:
 
 
 def planned(strategy: str, segments: Segments, leaves: Leaves) -> Plan:
-    """See Writing.plan."""
     m, (most, least) = segments.m, bounds(segments.m, segments.segment_size)
     touched, grown, gone = (np.zeros(1 << m, np.int64) for _ in range(3))
     touched[leaves.rank] = 1

@@ -82,7 +82,6 @@ class Segments:
 
     @property
     def num_slots(self) -> int:
-        """Filled slots: edges and markers."""
         return len(self.slots.keys)
 
     @property
@@ -96,7 +95,6 @@ class Segments:
 
     @property
     def fences(self) -> Array:
-        """uint64[2^m] by heap number."""
         return np.concatenate([self.fence[ranks] for ranks in self._ranks_by_level()])
 
     @property

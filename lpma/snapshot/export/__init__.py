@@ -9,36 +9,7 @@ both directions of an undirected edge; all others and Matrix Market hold it once
 Other libraries are imported when needed; if one is missing, MissingPackage says how to install it.
 """
 
-from .archives import read_npz, write_matrix_market, write_npz
-from .edges import CHUNK_EDGES, EdgeList, edge_chunks, edge_list, sources, to_dlpack, to_numpy
-from .matrices import to_cupy, to_edge_index, to_igraph, to_networkx, to_scipy
+from .edges import edge_chunks
 from .room import ExportError
-from .tables import frame, to_arrow, to_pandas, to_polars, write_csv, write_parquet
-from .xml import write_gexf, write_graphml
 
-__all__ = [
-    "CHUNK_EDGES",
-    "EdgeList",
-    "ExportError",
-    "edge_chunks",
-    "edge_list",
-    "frame",
-    "read_npz",
-    "sources",
-    "to_arrow",
-    "to_cupy",
-    "to_dlpack",
-    "to_edge_index",
-    "to_igraph",
-    "to_networkx",
-    "to_numpy",
-    "to_pandas",
-    "to_polars",
-    "to_scipy",
-    "write_csv",
-    "write_gexf",
-    "write_graphml",
-    "write_matrix_market",
-    "write_npz",
-    "write_parquet",
-]
+__all__ = ["ExportError", "edge_chunks"]

@@ -10,14 +10,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import device_of, on_device, row_numbers, to_host
+from ...arrays import Array, device_of, on_device, row_numbers, to_host
 from ..columns import ARRAYS
 from ..csr import Csr
 from ..read_only import copied, hand_out
-
-Array = npt.NDArray[Any]
 
 CHUNK_EDGES = 1 << 20
 

@@ -10,16 +10,13 @@ import importlib
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import array_module, device_of, row_numbers, to_host
+from ...arrays import Array, array_module, device_of, row_numbers, to_host
 from ...dependencies import how_to_install, optional_import
 from ...errors import DeviceError
 from ..csr import Csr
 from .edges import edge_chunks, named, to_numpy
 from .room import ExportError, refuse_beyond_memory
-
-Array = npt.NDArray[Any]
 
 NETWORKX_BYTES_PER_EDGE = 450  # measured: a DiGraph edge with weight and time
 NETWORKX_BYTES_PER_VERTEX = 300

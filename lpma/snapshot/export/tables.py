@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments.scalars import shown
-from ...arrays import to_host
+from ...arrays import Array, to_host
 from ...dependencies import MissingPackage, optional_import
 from ...file.atomic import StrPath, atomic_write, check_writable
 from ..csr import Csr
 from .edges import edge_chunks
 from .room import ExportError, refuse_beyond_disk
 
-Array = npt.NDArray[Any]
 LIBRARIES = ("auto", "pandas", "polars", "arrow")
 
 _LIKE_INTEGERS = r"^[\s\pZ\x1c-\x1f\x85]*[+-]*[0-9]*[\s\pZ\x1c-\x1f\x85]*$"  # or blanks

@@ -82,9 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (stays) {
       u64 row = first + lanes_before(all);
       keys[row] = key_at(s, spot.at);
-#if WEIGHT_BYTES
-      weights[row] = weight_at(s, spot.at);
-#endif
+      if (WEIGHT_BYTES) weights[row] = weight_at(s, spot.at);
       times[row] = time_at(s, spot.at);
     }
     first += __popc(all);

@@ -112,17 +112,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
   }
   u64 row = grid_prefix<THREADS>(status, tile, found.rows);
-  if (query >= n) return;
-  begin[query] = found.begin;
-  before[query] = found.before;
-  span[query] = own;
-  indptr[query + 1] = i64(row + found.rows);
-  if (query == 0) indptr[0] = 0;
-  if (query == n - 1 && ticket) {
-    __threadfence();
-    i64 rows = i64(row + found.rows);
-    tell(answer, ticket, rows, rows, *(volatile u32*)bad);
-  }
+  if (query < n) span[query] = own;
+  put_located(found, query, n, row, indptr, begin, before, bad, answer, ticket);
 }
 
 // Candidate `number` of a query: its key, and its state at place `limit`.

@@ -226,12 +226,9 @@ __device__ __forceinline__ void write_values(const Store& s, const Group& group,
   for (u32 number = 0; number < STRETCHES; ++number) {
     Stretch read = read_stretch<MARKERS, true>(s, group, in_group, number);
     u32 edges = MARKERS ? leave_out_markers(read) : read.filled, count = count_marked(edges);
-#if WEIGHT_BYTES
-    write_column(packing.weights, read, edges, read.weights, weights, out, count);
-#endif
-#if TIMES
-    write_column(packing.times, read, edges, read.times, times, out, count);
-#endif
+    if (WEIGHT_BYTES)
+      write_column(packing.weights, read, edges, read.weights, weights, out, count);
+    if (TIMES) write_column(packing.times, read, edges, read.times, times, out, count);
     out += count;
   }
 }
@@ -267,12 +264,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     Stretch read = read_stretch<true, true>(s, group, in_group, number);
     u32 filled = read.filled, count = count_marked(filled);
     if (keys) write_column(packing.keys, read, filled, read.keys, keys, out, count);
-#if WEIGHT_BYTES
-    if (weights) write_column(packing.weights, read, filled, read.weights, weights, out, count);
-#endif
-#if TIMES
-    if (times) write_column(packing.times, read, filled, read.times, times, out, count);
-#endif
+    if (WEIGHT_BYTES && weights)
+      write_column(packing.weights, read, filled, read.weights, weights, out, count);
+    if (TIMES && times)
+      write_column(packing.times, read, filled, read.times, times, out, count);
     out += count;
   }
 }

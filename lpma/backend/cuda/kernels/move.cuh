@@ -31,23 +31,12 @@ __device__ __forceinline__ void set_content(const Store& s, Slot at, u32 positio
 }
 
 __device__ __forceinline__ Content content_of(const Columns& from, u64 i) {
-  Content c = {from.keys[i], 0, 0};
-#if WEIGHT_BYTES
-  c.weight = from.weights[i];
-#endif
-#if TIMES
-  c.time = from.times[i];
-#endif
-  return c;
+  return {from.keys[i], WEIGHT_BYTES ? from.weights[i] : Weight(0), TIMES ? from.times[i] : 0};
 }
 
 __device__ __forceinline__ void put_value(const Columns& to, u64 i, Weight weight, i64 time) {
-#if WEIGHT_BYTES
-  to.weights[i] = weight;
-#endif
-#if TIMES
-  to.times[i] = time;
-#endif
+  if (WEIGHT_BYTES) to.weights[i] = weight;
+  if (TIMES) to.times[i] = time;
 }
 
 __device__ __forceinline__ void put_content(const Columns& to, u64 i, Content c, bool value) {

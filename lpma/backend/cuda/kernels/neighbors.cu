@@ -45,16 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
   }
   u64 row = grid_prefix<THREADS>(status, tile, found.rows);
-  if (query >= n) return;
-  begin[query] = found.begin;
-  before[query] = found.before;
-  indptr[query + 1] = i64(row + found.rows);
-  if (query == 0) indptr[0] = 0;
-  if (query == n - 1 && ticket) {
-    __threadfence();
-    i64 rows = i64(row + found.rows);
-    tell(answer, ticket, rows, rows, *(volatile u32*)bad);
-  }
+  put_located(found, query, n, row, indptr, begin, before, bad, answer, ticket);
 }
 
 // Each row's neighbour and, where wanted, its weight and time; nothing if there are more than `room`
@@ -75,12 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   while (true) {
     Slot slot = segment_at(s, at.rank);
     ids[row] = key_dst(key_at(s, slot, at.position));
-#if WEIGHT_BYTES
-    if (weights) weights[row] = weight_at(s, slot, at.position);
-#endif
-#if TIMES
-    if (times) times[row] = time_at(s, slot, at.position);
-#endif
+    if (WEIGHT_BYTES && weights) weights[row] = weight_at(s, slot, at.position);
+    if (TIMES && times) times[row] = time_at(s, slot, at.position);
     row += 32;
     if (row >= stop) return;
     if (row < end) {

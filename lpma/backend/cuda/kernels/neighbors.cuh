@@ -45,6 +45,31 @@ struct Located {
   u64 rows;
 };
 
+// Tell the host something, last of all `ticket`, for which it watches.
+__device__ __forceinline__ void tell(i64* answer, i64 ticket, i64 candidates, i64 rows, i64 bad) {
+  answer[CANDIDATES] = candidates;
+  answer[PRESENT] = rows;
+  answer[NO_VERTEX] = bad;
+  __threadfence_system();
+  *(volatile i64*)answer = ticket;
+}
+
+// Write down what was found for query number `query`, if it is one of n, whose rows come after `row`
+// others; with the last one the host is told how many rows there are, and how many vertices were
+// `bad`, unless `ticket` is 0.
+__device__ __forceinline__ void put_located(const Located& found, i64 query, i64 n, u64 row,
+                                            i64* indptr, Cursor* begin, i64* before, const u32* bad,
+                                            i64* answer, i64 ticket) {
+  if (query >= n) return;
+  begin[query] = found.begin;
+  before[query] = found.before;
+  i64 rows = indptr[query + 1] = i64(row + found.rows);
+  if (query == 0) indptr[0] = 0;
+  if (query < n - 1 || !ticket) return;
+  __threadfence();
+  tell(answer, ticket, rows, rows, *(const volatile u32*)bad);
+}
+
 // The slots whose keys are at least `first` and below `end`, by the counts of the tree.
 __device__ __forceinline__ Located counted_between(const Store& s, u64 first, u64 end) {
   Found found = first_at_or_after(s, first);
@@ -73,13 +98,4 @@ __device__ __forceinline__ Located slots_between(const Store& s, u64 first, u64 
     count = slots_in(s, rank);
   }
   return counted_between(s, first, end);
-}
-
-// Tell the host something, last of all `ticket`, for which it watches.
-__device__ __forceinline__ void tell(i64* answer, i64 ticket, i64 candidates, i64 rows, i64 bad) {
-  answer[CANDIDATES] = candidates;
-  answer[PRESENT] = rows;
-  answer[NO_VERTEX] = bad;
-  __threadfence_system();
-  *(volatile i64*)answer = ticket;
 }

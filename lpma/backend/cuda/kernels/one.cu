@@ -184,9 +184,7 @@ extern "C" __global__ void __launch_bounds__(32)
   State after = apply_operation(o, r.dst == MARKER, before);
   int change = after.present - before.present;
   i64 action = change > 0 ? INSERT : change < 0 ? REMOVE : after.present ? WRITE : SKIP;
-#if !WEIGHT_BYTES
-  if (o.kind == APPEND && o.weight == 0) action = SKIP;  // nothing is done to it
-#endif
+  if (!WEIGHT_BYTES && o.kind == APPEND && o.weight == 0) action = SKIP;  // nothing is done to it
   u32 held = 0, back_held = 0;
   if (action != SKIP) {
     bool same = r.back == SAME;

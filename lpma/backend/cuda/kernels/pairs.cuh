@@ -62,12 +62,8 @@ __device__ __forceinline__ Stretch read_stretch(const Store& s, const Group& gro
     Slot at = segment_at(s, group.first + i);
     u64 index = at.index + position;
     if (KEYS) read.keys[tile] = pair_at(s.keys[at.level] + index);
-#if WEIGHT_BYTES
-    if (VALUES) read.weights[tile] = pair_at(s.weights[at.level] + index);
-#endif
-#if TIMES
-    if (VALUES) read.times[tile] = pair_at(s.times[at.level] + index);
-#endif
+    if (VALUES && WEIGHT_BYTES) read.weights[tile] = pair_at(s.weights[at.level] + index);
+    if (VALUES && TIMES) read.times[tile] = pair_at(s.times[at.level] + index);
   }
   return read;
 }

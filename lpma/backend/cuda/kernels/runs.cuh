@@ -150,7 +150,10 @@ constexpr double EXACT = WEIGHT_BYTES == 8 ? 9007199254740992.0 : 16777216.0;  /
 // no sum of some of them is too large to be exact. Called by a block; every thread gets the answer.
 __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, Weight stored,
                              Folding& folding) {
-#if WEIGHT_BYTES
+  if (!WEIGHT_BYTES) {
+    __syncthreads();
+    return true;
+  }
   double size = threadIdx.x ? 0 : stored;
   bool whole = stored == rint(stored);
   for (i64 row = lo + threadIdx.x; row < hi; row += THREADS) {
@@ -168,10 +171,6 @@ __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, 
   whole = __syncthreads_and(whole) && folding.size[0] <= EXACT;
   __syncthreads();
   return whole;
-#else
-  __syncthreads();
-  return true;
-#endif
 }
 
 // Fold in order. Each thread prepares one operation, one thread adds them up, and then each thread

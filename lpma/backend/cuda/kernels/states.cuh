@@ -18,12 +18,8 @@ __device__ __forceinline__ State stored_of(const Store& s, u64 key) {
 
 // Write down a state's weight and time at place i of the columns that are wanted.
 __device__ __forceinline__ void put_state(const State& state, u64 i, Weight* weights, i64* times) {
-#if WEIGHT_BYTES
-  if (weights) weights[i] = state.weight;
-#endif
-#if TIMES
-  if (times) times[i] = state.time;
-#endif
+  if (WEIGHT_BYTES && weights) weights[i] = state.weight;
+  if (TIMES && times) times[i] = state.time;
 }
 
 // Answer edge query i: zeros where the edge is not there.

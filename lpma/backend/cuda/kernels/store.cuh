@@ -97,29 +97,17 @@ __device__ __forceinline__ u64 key_at(const Store& s, Slot at, u32 position = 0)
 }
 
 __device__ __forceinline__ Weight weight_at(const Store& s, Slot at, u32 position = 0) {
-#if WEIGHT_BYTES
-  return s.weights[at.level][at.index + position];
-#else
-  return 0;
-#endif
+  return WEIGHT_BYTES ? s.weights[at.level][at.index + position] : Weight(0);
 }
 
 __device__ __forceinline__ i64 time_at(const Store& s, Slot at, u32 position = 0) {
-#if TIMES
-  return s.times[at.level][at.index + position];
-#else
-  return 0;
-#endif
+  return TIMES ? s.times[at.level][at.index + position] : 0;
 }
 
 __device__ __forceinline__ void set_value(const Store& s, Slot at, u32 position, Weight weight,
                                           i64 time) {
-#if WEIGHT_BYTES
-  s.weights[at.level][at.index + position] = weight;
-#endif
-#if TIMES
-  s.times[at.level][at.index + position] = time;
-#endif
+  if (WEIGHT_BYTES) s.weights[at.level][at.index + position] = weight;
+  if (TIMES) s.times[at.level][at.index + position] = time;
 }
 
 // The number of keys below `key` among the first `count` of a segment, which are sorted.

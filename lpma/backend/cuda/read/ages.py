@@ -47,7 +47,6 @@ class Ages:
                 driver.follow(own, caller)
 
     def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
-        """(keys, times) of the edges older than a time."""
         with self._in_turn():
             room, _ = driver.fetch(_older(segments, before, None, None, 0)).tolist()
             keys, times = cupy.empty(room, cupy.uint64), cupy.empty(room, cupy.int64)
@@ -58,7 +57,6 @@ class Ages:
     def since(
         self, segments: Segments, before: int
     ) -> tuple[tuple[Array, Array | None, Array | None], int]:
-        """All slots but the edges older than a time, and how many of those were loops."""
         with self._in_turn():
             gone, loops = driver.fetch(_older(segments, before, None, None, 0)).tolist()
             n, blocks = segments.num_slots - gone, blocks_for(32 * groups(segments), THREADS)
@@ -72,7 +70,6 @@ class Ages:
         return (keys, weights, times), loops
 
     def sampled_times(self, segments: Segments) -> Array:
-        """The times of some slots, from all over the store; on the host."""
         step = max(1, (1 << segments.m) // SAMPLED_SEGMENTS)
         samples = -(-(1 << segments.m) // step)
         with self._in_turn():

@@ -83,7 +83,6 @@ class Neighbors:
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
         limits: Array | None, unseen: bool = False,
     ) -> Array:  # fmt: skip
-        """int64[q]: how many neighbours each query has."""
         n, ticket = len(vertices), 0
         with Reading(self._reader) as reading:
             counts = reading.new(n, np.int64)

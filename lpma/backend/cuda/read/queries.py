@@ -38,7 +38,6 @@ class Queries:
         limits: Array | None,
         unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:
-        """(found, weights, times) of q edge queries."""
         n, reader, ticket = len(src), self._reader, 0
         with Reading(reader) as reading:
             weights, times = values_for(segments, n, reading.new, last=False)
@@ -62,7 +61,6 @@ class Queries:
         return found, weights, times
 
     def has_in_edges(self, segments: Segments, targets: Array) -> Array:
-        """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
         with Reading(self._reader) as reading:
             found = reading.new(len(targets), cupy.bool_)
             driver.clear(found.data.ptr, found.nbytes, self._reader.stream)
@@ -71,7 +69,6 @@ class Queries:
         return found
 
     def scan_targets(self, segments: Segments, targets: Array) -> tuple[Array, Array]:
-        """All edges into rising `targets`, in no order: (index of the target, source)."""
         hits, room = 0, SCAN_ROOM
         with Reading(self._reader) as reading:
             while True:
@@ -86,7 +83,6 @@ class Queries:
         return which[:hits], source[:hits]
 
     def largest_vertex(self, segments: Segments) -> int:
-        """The largest id that an edge or a marker has; -1 for an empty store."""
         with Reading(self._reader):
             largest = driver.zeros(1, np.uint64)
             launch_on(
@@ -98,8 +94,6 @@ class Queries:
     def slots(
         self, segments: Segments, values: bool = True
     ) -> tuple[Array, Array | None, Array | None]:
-        """All filled slots in key order, markers included: (keys, weights, times); without
-        `values` the keys alone."""
         n = segments.num_slots
         with Reading(self._reader) as reading:
             weights, times = values_for(segments, n, reading.new) if values else (None, None)

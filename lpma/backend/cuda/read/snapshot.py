@@ -42,11 +42,9 @@ class Taker:
 
     @property
     def waits(self) -> bool:
-        """Whether another thread can go on for it."""
         return bool(self.stream.ptr != PER_THREAD)
 
     def arrive(self) -> None:
-        """Have the current stream wait for what was enqueued on this one."""
         with cupy.cuda.Device(self.device):
             current = cupy.cuda.get_current_stream()
             if current.ptr != self.stream.ptr:
@@ -94,7 +92,6 @@ class Snapshots:
         self._reader, self._rows = reader, Rows()
 
     def taker(self) -> Taker:
-        """For whom a snapshot is taken now."""
         device = self._reader.stream.device_id
         with cupy.cuda.Device(device):
             return Taker(device, cupy.cuda.get_current_stream())
@@ -102,7 +99,6 @@ class Snapshots:
     def csr_rows(
         self, segments: Segments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array]:
-        """(indptr, indices) of `csr`."""
         with Reading(self._reader) as reading:
             indices = reading.new(num_edges, np.uint32, last=False)
             indptr = reading.new(num_rows + 1, np.int64)
@@ -113,7 +109,6 @@ class Snapshots:
     def csr_columns(
         self, segments: Segments, num_edges: int, markers: bool, taker: Any
     ) -> tuple[Array | None, Array | None]:
-        """(weights, times) of `csr`, as long as the store has not changed."""
         if not segments.weights and not segments.times:
             return None, None
         weights = times = None

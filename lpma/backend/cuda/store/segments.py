@@ -64,7 +64,6 @@ class Segments:
 
     @cached_property
     def room(self) -> int:
-        """See values.py."""
         return self.segment_size * self.size.segments
 
     @cached_property

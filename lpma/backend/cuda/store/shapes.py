@@ -73,7 +73,6 @@ class Shapes:
         return most_levels(segment_size)
 
     def parted_from(self, segment_size: int) -> int:
-        """See virtual_memory.py."""
         in_parts = virtual_memory.is_supported(self._context.number)
         return parted_from(segment_size) if in_parts else most_levels(segment_size) + 1
 
@@ -153,7 +152,6 @@ class Shapes:
             self.device_bounds(Size(m), segments.segment_size)
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
-        """See shrink.cu."""
         m = segments.m - 1
         left: dict[str, Any] = {name: levels[:-1] for name, levels in segments.columns.items()}
         smaller = replace(

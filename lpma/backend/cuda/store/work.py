@@ -242,14 +242,12 @@ class Work:
         driver.clear(self.report_at + 8 * first, size, stream)
 
     def read_report(self, stream: Any) -> list[int]:
-        """Wait for the stream, and return the report."""
         driver.copy(self._landing.ptr, self.report_at, 8 * len(self._words), stream)
         driver.await_stream(stream)
         words: list[int] = self._words.tolist()
         return words
 
     def release_scratch(self) -> None:
-        """Give back the scratch."""
         if self._scratch is not None:
             self._scratch = None
             self.revision += 1

@@ -33,16 +33,7 @@ from ....arguments.convert import MAX_VERTEX, MAX_WEIGHT
 from ....arrays import address
 from ....cpu import threads
 from ....cpu.behind import Behind
-from ....cpu.staging_words import (
-    BAD,
-    BYTES,
-    HEAD,
-    NARROW,
-    SAME32,
-    SAME64,
-    SLOT,
-    WORDS,
-)
+from ....cpu.staging_words import BAD, BYTES, HEAD, NARROW, SAME32, SAME64, SLOT, WORDS
 from ....errors import BatchError
 
 Array = Any
@@ -248,5 +239,4 @@ def _forget_threads() -> None:
     _crew, _turn = None, threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+os.register_at_fork(after_in_child=_forget_threads)

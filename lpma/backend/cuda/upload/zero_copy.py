@@ -24,14 +24,7 @@ import cupy
 from ..streams import Context
 from . import staging
 from .blocks import ALIGNMENT, padded
-from .staged_batch import (
-    BATCH_ORDER,
-    Five,
-    HostBatch,
-    Words,
-    pack_batch,
-    required_columns,
-)
+from .staged_batch import BATCH_ORDER, Five, HostBatch, Words, pack_batch, required_columns
 
 MOST_ROWS = 1 << 14
 ROW_BYTES = 1, 4, 4, 8, 8  # at the most, of BATCH_ORDER

@@ -14,11 +14,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ....arrays import Array
 from ....cpu.jit import compiled, inlined
-
-Array = npt.NDArray[Any]
 
 PLAN_COLUMNS = 13  # int32 columns of L + 1 entries that planning L touched leaves takes
 MAX_M = 29  # levels beside the head at most: windows are numbered in int32

@@ -10,14 +10,9 @@ under a window, done or pending, is a difference of prefix sums, since touched l
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
+from ....arrays import Array
 from ....cpu.jit import ZERO, compiled, inlined
 from . import DELETED, HI, LAYER, LO, MEMBERS, MOVED, ROLLED, WINDOW, fits, running_sums
-
-Array = npt.NDArray[Any]
 
 PENDING = -1
 

@@ -13,14 +13,9 @@ There are 2^m segments for m levels beside the head; Section IV's 2^(h+1) is a s
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
+from ....arrays import Array
 from ....cpu.jit import ONE, ZERO, compiled, inlined
 from . import HI, LAYER, LO, MEMBERS, ROLLED, WINDOW, fits, running_sums
-
-Array = npt.NDArray[Any]
 
 FEW = 8  # leaves that are counted, not searched
 
