@@ -35,7 +35,7 @@ def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None
     """A function that counts a line of a file that the pipeline rejected, unless it was late."""
 
     def note(letter: DeadLetter) -> None:
-        if not letter.reason.startswith("late"):
+        if letter.kind != "late":
             bad = source.bad_line(letter.offset)
             left_out.add(bad or Rejected(letter.value, letter.reason))
 

@@ -150,7 +150,7 @@ def serving(context: Context, address: str, access: Access) -> Iterator[Service]
         try:
             yield service
         finally:
-            context.interludes.close("the stream has ended: ask again when it runs")
+            context.requests.close("the stream has ended: ask again when it runs")
 
 
 def context_of(

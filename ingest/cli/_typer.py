@@ -15,12 +15,12 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 Command = Callable[..., None]
@@ -104,19 +104,37 @@ class App(typer.Typer):
     def command(self, name: str | None = None, **given: Any) -> Any:
         return super().command(name, cls=given.pop("cls", _Command), **given)
 
-    def late_command(self, name: str, help: str, make: Callable[[], Command]) -> None:
-        """Add a command that `make` makes when it is first used, so that what declares its options
-        is imported only then."""
 
-        class LateCommand(_Command):
-            made = False
+def lazily(makers: Mapping[str, tuple[str, Callable[[], Command | App]]]) -> type[TyperGroup]:
+    """A class of groups with these commands, by name: what a list says of each, and what makes it,
+    so that what it needs is imported only when it is called. They follow the group's own."""
 
-            def get_params(self, ctx: Any) -> Any:
-                if not self.made:
-                    single = App(add_completion=False)
-                    single.command()(make())
-                    whole = typer.main.get_command(single)
-                    self.params, self.callback, self.made = whole.params, whole.callback, True
-                return super().get_params(ctx)
+    class Lazy(TyperGroup):
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**given)
+            for name, (help, _) in makers.items():
+                self.commands[name] = _Command(name=name, callback=None, help=help)
+            self._listing = False
 
-        self.command(name, help=help, cls=LateCommand)(lambda: None)
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self._listing = True
+            try:
+                super().format_help(ctx, formatter)
+            finally:
+                self._listing = False
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if self._listing or cmd_name not in makers:
+                return super().get_command(ctx, cmd_name)
+            help, make = makers[cmd_name]
+            made = make()
+            if isinstance(made, App):
+                found: Any = typer.main.get_group(made)
+            else:
+                alone = App(add_completion=False)
+                alone.command(cmd_name)(made)
+                found = typer.main.get_command(alone)
+            found.name, found.help = cmd_name, found.help or help
+            return found
+
+    return Lazy

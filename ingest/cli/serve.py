@@ -42,7 +42,7 @@ def serve(
     stopped = threading.Event()
     graph, title = opened.graph, Path(store).absolute().name
     with Screen() as screen, StoredGraph(graph) as stored, on_signals(lambda *_: stopped.set()):
-        context = Context(stored.interludes, graph, title=title)
+        context = Context(stored.requests, graph, title=title)
         with telling_outages(), serving(context, address, access) as service:
             screen.say(f"{title} is served at {service.url} (Ctrl-C stops it)")
             if as_json:

@@ -9,7 +9,7 @@ own place in the stream, so that each part of a long answer is right at a versio
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgpack
@@ -60,6 +60,7 @@ class DeadLetter:
     size: int  # bytes of the whole record
     value: bytes  # its start: 64 KiB, or what the topic takes
     sha256: bytes = b""  # of the whole record; empty where an older release cut it
+    kind: str = field(default="", compare=False)  # that of the RecordError; not sent
 
     def within(self, limit: int) -> DeadLetter:
         """This letter with as much of its value, and then of its reason, as `limit` bytes take

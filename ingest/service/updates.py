@@ -192,7 +192,7 @@ class _Updates:
     async def _applied(self, partition: Partition, offset: int, until: float) -> int | None:
         """The version by which the graph has it; None if that took too long, or the stream or the
         service ends."""
-        future: Future[int] = self._context.interludes.when_applied(partition, offset)
+        future: Future[int] = self._context.requests.when_applied(partition, offset)
         try:
             done = await _done(future, until)
         except asyncio.CancelledError:
