@@ -25,11 +25,11 @@ from typing import Any
 import typer
 
 from ..formats.json import JsonFields
-from ..sources import QUERIES, UPDATES, FileSource
+from ..sources import FileSource
 from ..sources.base import Source
 from ..sources.files.left_out import LeftOut
 from ..sources.kafka.config import read_settings, settings_of
-from ..types import Partition, Position, Rejected
+from ..types import QUERIES, UPDATES, Partition, Position, Rejected
 from ._config import Table
 from ._file_options import FileOptions
 from ._targets import TargetError, is_log

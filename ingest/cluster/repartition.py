@@ -60,7 +60,7 @@ class Repartitioned:
     `markers` and `rejected` were left out. operations: the updates of the others; an edge that the
     source has twice is one. epoch: the last that was ended, −1 for none.
 
-    >>> ingest.Repartitioned(records=3, operations=2, queries=1).rejected
+    >>> ingest.cluster.repartition.Repartitioned(records=3, operations=2, queries=1).rejected
     0
     """
 

@@ -49,7 +49,7 @@ class DeadLetter:
     """A record that was not applied, where it stood, and why.
 
     >>> letter = ingest.DeadLetter("updates", 0, 7, "not a msgpack record", 1, b"x")
-    >>> ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).reason
+    >>> ingest.decode_dead_letter(ingest.formats.replies.encode_dead_letter(letter)).reason
     'not a msgpack record'
     """
 
@@ -80,7 +80,7 @@ def encode_reply(reply: Reply) -> bytes:
     """The bytes of a reply. Raises RecordError where they pass 32 MiB.
 
     >>> refused = ingest.Reply("q1", lpma.Kind.DEGREE, 3, 9, error="retry", retry_after_ms=200)
-    >>> ingest.decode_reply(ingest.encode_reply(refused)).retry_after_ms
+    >>> ingest.decode_reply(ingest.formats.replies.encode_reply(refused)).retry_after_ms
     200
     """
     fields: dict[str, Any] = {
@@ -195,7 +195,7 @@ def encode_dead_letter(letter: DeadLetter) -> bytes:
     """The bytes of a dead letter, with at most 64 KiB of its record.
 
     >>> letter = ingest.DeadLetter("updates", 0, 7, "too large", 100_000, bytes(100_000))
-    >>> len(ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).value)
+    >>> len(ingest.decode_dead_letter(ingest.formats.replies.encode_dead_letter(letter)).value)
     65536
     """
     value = letter.value[:MAX_KEPT_BYTES]

@@ -18,7 +18,7 @@ from tests.support.command_line import run
 def huge(tmp_path: Path) -> Path:
     """A store with one huge id, and a log of it."""
     with ingest.SqliteLog(tmp_path / "huge.log") as log:
-        log.produce(ingest.UPDATES, ingest.encode_row(1, 4_000_000_000))
+        log.produce(ingest.types.UPDATES, ingest.encode_row(1, 4_000_000_000))
     run("ingest", tmp_path / "huge.log", "--save", tmp_path / "huge.lpma")
     return tmp_path / "huge.lpma"
 

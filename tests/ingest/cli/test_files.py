@@ -142,7 +142,7 @@ def test_what_the_vertices_go_by_is_guessed_once(tmp_path: Path) -> None:
     assert list(found.values()) == [(1, 2, 1.0, None, 0)] * 100
     source.seek({source.partition: 100})
     (again,) = source.poll()
-    assert isinstance(again.value, ingest.Rejected)
+    assert isinstance(again.value, ingest.sources.Rejected)
 
 
 JSON_LINES = """{"user": "ann", "item": 5, "n": 2, "at": 7}

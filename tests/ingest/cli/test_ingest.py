@@ -56,12 +56,12 @@ def test_a_file_is_read_at_a_rate(edge_file: Path, tmp_path: Path) -> None:
 def test_ingest_from_a_log_with_queries(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with ingest.SqliteLog(path) as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
-        log.produce(ingest.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, 0))
-        log.produce(ingest.UPDATES, b"no record")
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
+        log.produce(ingest.types.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, 0))
+        log.produce(ingest.types.UPDATES, b"no record")
     found = document("ingest", path, "--checkpoint", tmp_path / "checkpoint")
     assert (found["operations"], found["queries"], found["rejected"]) == (4, 1, 1)
-    with ingest.SqliteLog(path, topics=[ingest.REPLIES]) as log:
+    with ingest.SqliteLog(path, topics=[ingest.types.REPLIES]) as log:
         (polled,) = log.poll()
     assert isinstance(polled.value, bytes)
     answer = ingest.decode_reply(polled.value).answer
@@ -75,9 +75,9 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
     with ingest.SqliteLog(path) as log:
         for user, item, at in rows:
             value = {"user": user, "item": item, "at": at, "page": {"n": 1}}
-            log.produce(ingest.UPDATES, json.dumps(value).encode())
+            log.produce(ingest.types.UPDATES, json.dumps(value).encode())
         query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", names=True)
-        log.produce(ingest.QUERIES, query)
+        log.produce(ingest.types.QUERIES, query)
     command = ["ingest", path, "--checkpoint", checkpoint]
     fields = ["--src-field", "user", "--dst-field", "item", "--time-field", "at"]
     late = ["--names", "--late", "dead-letter", "--max-lateness", 50]
@@ -86,7 +86,7 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
     rest = document(*command)
     assert (rest["resumed"], rest["total_operations"], rest["rejected"]) == (True, 3, 1)
     assert (rest["edges"], rest["named"]) == (2, 3)
-    with ingest.SqliteLog(path, topics=[ingest.REPLIES]) as log:
+    with ingest.SqliteLog(path, topics=[ingest.types.REPLIES]) as log:
         (polled,) = log.poll()
     assert isinstance(polled.value, bytes)
     assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
@@ -101,7 +101,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     hour = 3_600_000
     with ingest.SqliteLog(path) as log:
         for v, at in ((1, 0), (2, 20), (3, 30), (4, 2)):
-            log.produce(ingest.UPDATES, ingest.encode_row(0, v, time=at * hour))
+            log.produce(ingest.types.UPDATES, ingest.encode_row(0, v, time=at * hour))
     command = ["ingest", path, "--checkpoint", checkpoint]
     statistics = tmp_path / "run.jsonl"
     found = document(*command, "--window", "24h", "--batch-size", 1, "--limit", 2)
@@ -132,7 +132,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
 def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     with ingest.SqliteLog(path) as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
     statistics = tmp_path / "run.jsonl"
     process = subprocess.Popen(
         command_line("ingest", path, "-c", checkpoint, "-f", "--statistics", statistics, "--json"),
@@ -208,8 +208,10 @@ def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
     def add(*rows: tuple[str, str, int | None]) -> None:
         with ingest.SqliteLog(path) as log:
             for u, v, at in rows:
-                log.produce(ingest.UPDATES, ingest.encode_row(u, v, time=at, names=True))
-            log.produce(ingest.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, "a", names=True))
+                log.produce(ingest.types.UPDATES, ingest.encode_row(u, v, time=at, names=True))
+            log.produce(
+                ingest.types.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, "a", names=True)
+            )
 
     def both(batch_size: int, *more: Any) -> tuple[Any, Any]:
         command = ["ingest", path, "--checkpoint", checkpoint, "--batch-size", batch_size, *more]
