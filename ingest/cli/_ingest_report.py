@@ -75,7 +75,7 @@ def tell_untimed(pipeline: Pipeline, screen: Screen) -> None:
     if stats.untimed and by_event and stats.expired_before is None:
         screen.say(
             f"window: {stats.untimed:,} updates had no time, and nothing has moved it: where no "
-            "record carries one, take --window-time arrival, with a new checkpoint"
+            "record carries one, take --set records.window_time=arrival, with a new checkpoint"
         )
 
 

@@ -61,7 +61,7 @@ class Origin:
             raise typer.BadParameter("--topic and --kafka-config need it", param_hint="--kafka")
         said = self.file.said(besides_ids=True)
         if self.is_log and (said is not None or self.rate is not None):
-            raise typer.BadParameter(f"a log has no {said or '--rate'}", param_hint="SOURCE")
+            raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
 
     def __str__(self) -> str:
         return str(self.path) if self.kafka is None else f"kafka://{self.kafka}"

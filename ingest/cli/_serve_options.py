@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..service.server import Service
 
 SERVING = "Serving over HTTP"
+TLS_AND_NAMES = "tls_cert", "tls_key", "allow_hosts"  # keys of the file alone
 TOKEN, WRITE_TOKEN = "LPMA_TOKEN", "LPMA_WRITE_TOKEN"
 
 

@@ -11,12 +11,12 @@ from ._config import configured
 from ._console import JsonOption, Screen, emit, failing_in_one_line, telling_outages
 from ._options import ReadingDevice
 from ._pipeline import on_signals
-from ._serve_options import ServeOptions, serve_option, serving
+from ._serve_options import TLS_AND_NAMES, ServeOptions, serve_option, serving
 from ._targets import Store, graph_facts, open_store
 
 
 @failing_in_one_line
-@configured(ServeOptions, address="serve.address")
+@configured(ServeOptions, rare=TLS_AND_NAMES, address="serve.address")
 def serve(
     store: Store,
     options: ServeOptions,

@@ -74,7 +74,7 @@ class _Updates:
             read = ", ".join(_written_to(pipeline))
             self._refusal = (
                 f"this stream reads the topics {read}: say which one takes updates when it is "
-                "started, with --updates-topic, or Context(update_topic=…)"
+                "started, with serve.updates_topic, or Context(update_topic=…)"
                 if read
                 else "this stream reads no topic of updates"
             )

@@ -60,5 +60,5 @@ def test_no_predecessors(huge: Path) -> None:
 
 def test_no_times(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(huge.parent)
-    command = ["ingest", "huge.log", "-c", "state", "--window", "5", "--no-times"]
-    assert "keeps none: leave out --no-times" in run(*command, status=1).stderr
+    command = ["ingest", "huge.log", "-c", "state", "--window", "5", "--set", "graph.times=false"]
+    assert "keeps none: leave out --no-times, or graph.times" in run(*command, status=1).stderr

@@ -223,7 +223,7 @@ def test_a_limit_or_late_rows_are_no_failure(tmp_path: Path) -> None:
     with ingest.SqliteLog(path) as log:
         for time in (100, 1):
             log.produce(ingest.types.UPDATES, ingest.encode_row(1, 2, time=time))
-    late = run("ingest", path, "--checkpoint", tmp_path / "c", "--late", "reject")
+    late = run("ingest", path, "--checkpoint", tmp_path / "c", "--set", "records.late=reject")
     assert late.stderr == ""
     produce(path, NAMED, ingest.encode_row(3, 4))
     assert "rejected 1 record" in run("ingest", path, "-c", tmp_path / "d", "--limit", 3).stderr
@@ -232,5 +232,12 @@ def test_a_limit_or_late_rows_are_no_failure(tmp_path: Path) -> None:
 def test_useless_lateness_is_refused(tmp_path: Path) -> None:
     produce(tmp_path / "s.log", ingest.encode_row(1, 2))
     for more in ([], ["--dry-run"]):
-        command = ["ingest", tmp_path / "s.log", "-c", tmp_path / "c", "--max-lateness", 5]
+        command = [
+            "ingest",
+            tmp_path / "s.log",
+            "-c",
+            tmp_path / "c",
+            "--set",
+            "records.max_lateness=5",
+        ]
         assert "late='dead-letter'" in run(*command, *more, status=1).stderr

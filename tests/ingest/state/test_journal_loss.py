@@ -302,7 +302,7 @@ def test_how_often_a_checkpoint_is_taken(tmp_path: Path) -> None:
         return checkpoint_numbers(tmp_path / name)[-1]
 
     assert taken("seldom") == 1, "at the beginning and at the end"
-    assert taken("operations", "--checkpoint-operations", 20) > 1
-    assert taken("interval", "--checkpoint-interval", 0) > 1
-    for option in (["--checkpoint-operations", 5], ["--accept-journal-loss"]):
+    assert taken("operations", "--set", "checkpoints.operations=20") > 1
+    assert taken("interval", "--set", "checkpoints.interval=0") > 1
+    for option in (["--set", "checkpoints.operations=5"], ["--accept-journal-loss"]):
         assert "--checkpoint" in run(*common, "--save", tmp_path / "s", *option, status=2).stderr
