@@ -20,17 +20,12 @@ if TYPE_CHECKING:
         PartitionedSink as PartitionedSink,
         create_sharded as create_sharded,
     )
-    from .cluster.repartition import Repartition as Repartition, Repartitioned as Repartitioned
+    from .cluster.repartition import Repartition as Repartition
     from .errors import (
-        AllRecordsBad as AllRecordsBad,
         CheckpointError as CheckpointError,
-        ClusterClosed as ClusterClosed,
         ClusterError as ClusterError,
         EngineLost as EngineLost,
-        EpochsUsedUp as EpochsUsedUp,
-        IdentityError as IdentityError,
         IngestError as IngestError,
-        JournalError as JournalError,
         LockedError as LockedError,
         OffsetError as OffsetError,
         PastError as PastError,
@@ -39,11 +34,7 @@ if TYPE_CHECKING:
         QueryRefused as QueryRefused,
         QueryTimeout as QueryTimeout,
         RecordError as RecordError,
-        RewrittenError as RewrittenError,
-        SnapshotRefused as SnapshotRefused,
         SourceError as SourceError,
-        UnknownSetting as UnknownSetting,
-        VertexLimitError as VertexLimitError,
     )
     from .formats.encode import (
         encode_expire as encode_expire,
@@ -57,13 +48,10 @@ if TYPE_CHECKING:
         DeadLetter as DeadLetter,
         decode_dead_letter as decode_dead_letter,
         decode_reply as decode_reply,
-        encode_dead_letter as encode_dead_letter,
-        encode_reply as encode_reply,
     )
     from .formats.results import (
         Result as Result,
         decode_result as decode_result,
-        encode_result as encode_result,
     )
     from .past import as_of as as_of
     from .pipeline.pipeline import Pipeline as Pipeline
@@ -72,57 +60,45 @@ if TYPE_CHECKING:
     from .results.reading import read_results as read_results
     from .settings import (
         BatchStats as BatchStats,
-        CheckpointFigures as CheckpointFigures,
         Settings as Settings,
         SettingsDict as SettingsDict,
     )
     from .sources import (
-        DEAD_LETTERS as DEAD_LETTERS,
         FileSource as FileSource,
-        Identity as Identity,
         Partition as Partition,
-        Polled as Polled,
-        QUERIES as QUERIES,
-        REPLIES as REPLIES,
-        Rejected as Rejected,
         Source as Source,
         SqliteLog as SqliteLog,
-        UPDATES as UPDATES,
     )
-    from .sources.files.edges import EdgeFile as EdgeFile, read_edges as read_edges
+    from .sources.files.edges import read_edges as read_edges
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
     from .state.directory import has_checkpoint as has_checkpoint
-    from .types import Query as Query, RESULTS as RESULTS, Record as Record, Reply as Reply
+    from .types import Record as Record, Reply as Reply
 
 _NAMES = {  # by the module that has them; type checkers read the same above
     "cluster.cluster": "Cluster",
     "cluster.partitioned": "PartitionedSink create_sharded",
-    "cluster.repartition": "Repartition Repartitioned",
+    "cluster.repartition": "Repartition",
     "errors": """
-        AllRecordsBad CheckpointError ClusterClosed ClusterError EngineLost EpochsUsedUp
-        IdentityError IngestError JournalError LockedError OffsetError PastError PipelineError
-        QueryError QueryRefused QueryTimeout RecordError RewrittenError SnapshotRefused SourceError
-        UnknownSetting VertexLimitError""",
+        CheckpointError ClusterError EngineLost IngestError LockedError OffsetError PastError
+        PipelineError QueryError QueryRefused QueryTimeout RecordError SourceError""",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
     "formats.json": "JsonFields",
     "formats.records": "decode decode_record",
-    "formats.replies": "DeadLetter decode_dead_letter decode_reply encode_dead_letter encode_reply",
-    "formats.results": "Result decode_result encode_result",
+    "formats.replies": "DeadLetter decode_dead_letter decode_reply",
+    "formats.results": "Result decode_result",
     "past": "as_of",
     "pipeline.pipeline": "Pipeline",
     "queries.base": "Ask",
     "queries.client": "Client",
     "results.reading": "read_results",
-    "settings": "BatchStats CheckpointFigures Settings SettingsDict",
-    "sources": """
-        DEAD_LETTERS QUERIES REPLIES UPDATES FileSource Identity Partition Polled Rejected Source
-        SqliteLog""",
-    "sources.files.edges": "EdgeFile read_edges",
+    "settings": "BatchStats Settings SettingsDict",
+    "sources": "FileSource Partition Source SqliteLog",
+    "sources.files.edges": "read_edges",
     "sources.kafka.sink": "KafkaSink",
     "sources.kafka.source": "KafkaSource",
     "state.directory": "has_checkpoint",
-    "types": "RESULTS Query Record Reply",
+    "types": "Record Reply",
 }
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
@@ -144,4 +120,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What a user can use: not the modules that it is made of."""
+    return sorted(_HOME)

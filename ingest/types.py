@@ -76,7 +76,7 @@ class Rejected:
     line: its number in a file, from 1; None: not known. is_name: a vertex in it is no id, but
     would do as a name.
 
-    >>> ingest.Rejected(b"1 x", "line 7: not a number").reason
+    >>> ingest.sources.Rejected(b"1 x", "line 7: not a number").reason
     'line 7: not a number'
     """
 
@@ -92,7 +92,7 @@ class Polled(NamedTuple):
     go by names, their src and dst are names, as `Names` has them.
 
     >>> place = ingest.Partition("updates", 0)
-    >>> ingest.Polled(place, 7, ingest.encode_row(1, 2)).last
+    >>> ingest.sources.Polled(place, 7, ingest.encode_row(1, 2)).last
     7
     """
 
@@ -202,7 +202,7 @@ class Reply:
     str.
 
     >>> reply = ingest.Reply("q1", lpma.Kind.DEGREE, version=3, time=9, answer=np.array([2]))
-    >>> ingest.decode_reply(ingest.encode_reply(reply)).answer
+    >>> ingest.decode_reply(ingest.formats.replies.encode_reply(reply)).answer
     array([2])
     """
 

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 import lpma
-from ingest import Pipeline, SqliteLog, encode_query, encode_reply
+from ingest import Pipeline, SqliteLog, encode_query
 from ingest.datasets import generators
+from ingest.formats.replies import encode_reply
 from ingest.sources import Source
 
 from ..keys import Array

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ingest import Identity, Partition, Polled, Source, encode_updates
+from ingest import Partition, Source, encode_updates
+from ingest.sources import Identity, Polled
 
 RECORD = 4096  # edges of a columnar record
 PARTITION = Partition("memory", 0)

@@ -1,4 +1,5 @@
-"""`--config stream.toml`: a command's options from a file; `--write-config` makes one.
+"""`--config stream.toml`: a command's options from a file; `--write-config` makes one, and `--set
+KEY=VALUE` says one key of it.
 
     [kafka]
     servers = "broker:9092"
@@ -10,10 +11,9 @@
     [checkpoints]
     directory = "state"
 
-Each option of a command has a key in a table here, and some settings have nothing but that: what is
-rarely set needs no option. Several commands read the same file, each the keys that it knows. An
-option that is given on the command line wins over the file. Paths are relative to the file's
-folder.
+Each option of a command has a key in a table here, and what is rarely set has nothing but that.
+Several commands read the same file, each the keys that it knows. An option wins over `--set`, and
+that over the file. Paths are relative to the file's folder.
 
 Where an option stands is declared beside it (`in_file`); its type, limits and help are those of the
 option. A value is converted by msgspec, so that a message names the key and what was expected.
@@ -27,7 +27,7 @@ import inspect
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -38,12 +38,13 @@ import typer
 from typer.models import ParameterInfo
 
 from ..settings import Settings
-from ._typer import Command, sharing, showing
+from ._typer import Command, option_of, sharing, showing
 
 Kind = TypeVar("Kind", bound=type[Any])
 
-CONFIG = "--config"
+CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
+NAMES = "records.names"  # what --ids said, until the next release
 _GIVEN = ("COMMANDLINE", "ENVIRONMENT")  # sources of a parameter
 # Of two tables or keys, the one that the command line names leaves no room for the other.
 _EITHER = (("source.path", "kafka"), ("results.topic", "results.file"))
@@ -53,6 +54,13 @@ ConfigFile = Annotated[
     typer.Option(
         CONFIG, metavar="FILE", show_default=False,
         help="Take options from this TOML file; those given here win. See --write-config.",
+    ),
+]  # fmt: skip
+Said = Annotated[
+    list[str] | None,
+    typer.Option(
+        SET, metavar="KEY=VALUE", show_default=False,
+        help="One setting of such a file, as records.late=reject; may be repeated.",
     ),
 ]  # fmt: skip
 WriteConfig = Annotated[
@@ -111,27 +119,32 @@ def in_file(**keys: str) -> Callable[[Kind], Kind]:
     return declare
 
 
-def configured(*kinds: type[Any], **keys: str) -> Callable[[Command], Command]:
+def configured(
+    *kinds: type[Any], rare: Sequence[str] = (), **keys: str
+) -> Callable[[Command], Command]:
     """A command that shares the options of these dataclasses (`sharing`), and takes them from a
-    file, too. keys: where its own parameters stand there."""
+    file, too. rare: fields that are no options of this command. keys: where its own parameters
+    stand in the file."""
 
     def share(command: Command) -> Command:
         for kind in reversed(kinds):
-            command = sharing(kind)(command)
+            command = sharing(kind, rare)(command)
         own = inspect.signature(command)
 
         @functools.wraps(command)
         def wrapped(
-            context: typer.Context, config: Path | None = None, write_config: bool = False,
-            **given: Any,
+            context: typer.Context, config: Path | None = None, said: list[str] | None = None,
+            write_config: bool = False, **given: Any,
         ) -> None:  # fmt: skip
-            if config is None and not write_config:
+            if config is None and not write_config and not said:
                 command(**given)
                 return
             known = entries(kinds, keys, own)
-            said = {name for name in given if _source(context, name) in _GIVEN}
+            wins = {name for name in given if _source(context, name) in _GIVEN}
             if config is not None:
-                given |= _from_file(config, known, said)
+                given |= _from_file(config, known, wins)
+            set_here = _set_here(said or (), known, given)
+            given |= {name: value for name, value in set_here.items() if name not in wins}
             if write_config:
                 typer.echo(_written(known, given), nl=False)
                 return
@@ -141,12 +154,26 @@ def configured(*kinds: type[Any], **keys: str) -> Callable[[Command], Command]:
             inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
             inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None,
                               annotation=ConfigFile),
+            inspect.Parameter("said", inspect.Parameter.KEYWORD_ONLY, default=None,
+                              annotation=Said),
             inspect.Parameter("write_config", inspect.Parameter.KEYWORD_ONLY, default=False,
                               annotation=WriteConfig),
         ]  # fmt: skip
+        wrapped.moved = _moved(kinds, rare)  # type: ignore[attr-defined]
         return showing(wrapped, [*own.parameters.values(), *ours])
 
     return share
+
+
+def _moved(kinds: Sequence[type[Any]], rare: Sequence[str]) -> dict[str, str]:
+    """The options that a command lacks, and the key of each."""
+    found: dict[str, str] = {}
+    for kind in kinds:
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            if name in rare and (options := option_of(hint)) is not None:
+                for option in options or (f"--{name.replace('_', '-')}",):
+                    found |= dict.fromkeys(option.split("/"), _commands[kind].get(name, NAMES))
+    return found
 
 
 def _source(context: typer.Context, parameter: str) -> str:
@@ -202,6 +229,37 @@ def _from_file(path: Path, known: Mapping[str, Entry], said: set[str]) -> dict[s
         if known[key].name not in said and not _is_excluded(key, by_key):
             values[known[key].name] = found
     return values
+
+
+def _set_here(
+    said: Sequence[str], known: Mapping[str, Entry], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The parameters that KEY=VALUE give; a key of a `Table` is added to the one that is given. A
+    value is TOML, or else text. Raises typer.BadParameter."""
+    found: dict[str, Any] = {}
+    for text in said:
+        key, equals, raw = (part.strip() for part in text.partition("="))
+        table, _, last = key.rpartition(".")
+        entry = known.get(key) or known.get(table)
+        if not equals:
+            raise _bad(f"{text}: expected KEY=VALUE", SET)
+        if entry is None or (entry.key != key and not entry.is_table):
+            raise _bad(f"{text}: no such setting{_nearest(key, list(known))}", SET)
+        try:
+            value = tomllib.loads(f"value = {raw}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = raw
+        kinds = (entry.kind, *get_args(entry.kind))
+        if entry.key != key:
+            before = found.get(entry.name) or given.get(entry.name) or Table({}, Path(), entry.key)
+            found[entry.name] = replace(before, content={**before.content, last: value})
+            continue
+        if str in kinds and not isinstance(value, str | list):
+            value = raw
+        elif isinstance(value, str) and any(get_origin(kind) is list for kind in kinds):
+            value = [value]
+        found[entry.name] = _value(Path(), entry, value)
+    return found
 
 
 def _is_excluded(key: str, said: set[str]) -> bool:
@@ -268,9 +326,9 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         what = what[:1].lower() + what[1:]
-        raise _bad(f"{path}: {entry.key}{place.rstrip('`')}: {what}") from None
+        raise _wrong(path, f"{entry.key}{place.rstrip('`')}: {what}") from None
     except typer.BadParameter as error:
-        raise _bad(f"{path}: {entry.key}: {error.message}") from None
+        raise _wrong(path, f"{entry.key}: {error.message}") from None
 
 
 def _path(folder: Path, kind: type, value: Any) -> Any:
@@ -279,8 +337,13 @@ def _path(folder: Path, kind: type, value: Any) -> Any:
     raise ValueError("Expected the name of a file")
 
 
-def _bad(text: str) -> typer.BadParameter:
-    return typer.BadParameter(text, param_hint=CONFIG)
+def _wrong(path: Path, text: str) -> typer.BadParameter:
+    """path: of the file; that of no file for what `--set` says."""
+    return _bad(f"{path}: {text}") if path.name else _bad(text, SET)
+
+
+def _bad(text: str, option: str = CONFIG) -> typer.BadParameter:
+    return typer.BadParameter(text, param_hint=option)
 
 
 def all_keys() -> list[str]:

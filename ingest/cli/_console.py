@@ -31,7 +31,7 @@ _IN_OPTIONS = {  # what the library advises of Python, and what helps on the com
         "anew with --names"
     ),
     "make the graph with predecessors=True": "load or ingest the edges anew with --predecessors",
-    "make it with times=True": "leave out --no-times",
+    "make it with times=True": "leave out --no-times, or graph.times",
     "only with names=True": "only with --names",
     "names=True takes others": "--names takes others",
 }

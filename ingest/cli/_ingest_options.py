@@ -272,7 +272,7 @@ class CheckpointOptions:
         lost = self.accept_gap or self.accept_journal_loss
         if self.checkpoint is None and (found or lost):
             raise typer.BadParameter(
-                "needed by --checkpoint-interval, --checkpoint-operations, --keep-checkpoints, "
+                "needed by checkpoints.interval, checkpoints.operations, checkpoints.keep, "
                 "--accept-gap and --accept-journal-loss", param_hint="--checkpoint",
             )  # fmt: skip
         return found

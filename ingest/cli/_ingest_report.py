@@ -35,7 +35,7 @@ def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None
     """A function that counts a line of a file that the pipeline rejected, unless it was late."""
 
     def note(letter: DeadLetter) -> None:
-        if not letter.reason.startswith("late"):
+        if letter.kind != "late":
             bad = source.bad_line(letter.offset)
             left_out.add(bad or Rejected(letter.value, letter.reason))
 
@@ -75,7 +75,7 @@ def tell_untimed(pipeline: Pipeline, screen: Screen) -> None:
     if stats.untimed and by_event and stats.expired_before is None:
         screen.say(
             f"window: {stats.untimed:,} updates had no time, and nothing has moved it: where no "
-            "record carries one, take --window-time arrival, with a new checkpoint"
+            "record carries one, take --set records.window_time=arrival, with a new checkpoint"
         )
 
 

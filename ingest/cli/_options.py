@@ -146,6 +146,9 @@ CheckpointOperations = Annotated[
 ]
 
 
+RARE_OF_GRAPH = "times", "strategy", "segment_size"  # keys of `lpma ingest` without an option
+
+
 @in_file(
     directed="graph.directed", predecessors="graph.predecessors", times="graph.times",
     weight_dtype="graph.weight_dtype", strategy="graph.strategy",

@@ -25,11 +25,11 @@ from typing import Any
 import typer
 
 from ..formats.json import JsonFields
-from ..sources import QUERIES, UPDATES, FileSource
+from ..sources import FileSource
 from ..sources.base import Source
 from ..sources.files.left_out import LeftOut
 from ..sources.kafka.config import read_settings, settings_of
-from ..types import Partition, Position, Rejected
+from ..types import QUERIES, UPDATES, Partition, Position, Rejected
 from ._config import Table
 from ._file_options import FileOptions
 from ._targets import TargetError, is_log
@@ -61,7 +61,7 @@ class Origin:
             raise typer.BadParameter("--topic and --kafka-config need it", param_hint="--kafka")
         said = self.file.said(besides_ids=True)
         if self.is_log and (said is not None or self.rate is not None):
-            raise typer.BadParameter(f"a log has no {said or '--rate'}", param_hint="SOURCE")
+            raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
 
     def __str__(self) -> str:
         return str(self.path) if self.kafka is None else f"kafka://{self.kafka}"

@@ -14,8 +14,10 @@ import typer
 
 from ..errors import CheckpointError
 from ..events import log_event
+from ._config import SET
 from ._console import Screen
 from ._ingest_options import CheckpointOptions
+from ._options import RARE_OF_GRAPH
 from ._origin import FROM_OFFSETS, FROM_STORE, Starts, begin_at
 from ._rejected import newest_rejected
 from ._targets import TargetError, made_with, open_store
@@ -133,7 +135,9 @@ def check_same(graph: Any, asked: dict[str, Any], checkpoint: Path) -> None:
 
 
 def _option(name: str, value: Any) -> str:
-    """The option that makes a graph so."""
+    """What makes a graph so."""
+    if name in RARE_OF_GRAPH:
+        return f"{SET} graph.{name}={str(value).lower()}"
     if isinstance(value, bool):
         no = "--undirected" if name == "directed" else f"--no-{name}"
         return f"--{name}" if value else no

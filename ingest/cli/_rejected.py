@@ -100,7 +100,7 @@ def newest_rejected(outputs: Outputs) -> str | None:
 
 def _bad(outputs: Outputs) -> list[DeadLetter]:
     """Those that are known, in their order; late ones are no bad records."""
-    return [letter for letter in outputs.kept if not letter.reason.startswith("late")]
+    return [letter for letter in outputs.kept if letter.kind != "late"]
 
 
 def _counted(outputs: Outputs) -> str | None:

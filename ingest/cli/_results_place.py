@@ -71,7 +71,7 @@ def _used(
             yield "a part of the log that is read", Path(f"{_real(source)}{suffix}")
     for name, path in (
         ("--save", options.save),
-        ("--statistics", options.statistics),
+        ("outputs.statistics", options.statistics),
         ("--from-store", checkpointing.from_store),
         ("--kafka-config", endpoints.kafka_config),
     ):

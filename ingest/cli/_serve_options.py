@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..service.server import Service
 
 SERVING = "Serving over HTTP"
+TLS_AND_NAMES = "tls_cert", "tls_key", "allow_hosts"  # keys of the file alone
 TOKEN, WRITE_TOKEN = "LPMA_TOKEN", "LPMA_WRITE_TOKEN"
 
 
@@ -150,7 +151,7 @@ def serving(context: Context, address: str, access: Access) -> Iterator[Service]
         try:
             yield service
         finally:
-            context.interludes.close("the stream has ended: ask again when it runs")
+            context.requests.close("the stream has ended: ask again when it runs")
 
 
 def context_of(

@@ -169,7 +169,7 @@ def _not_begun(directory: Path, opened: Opened) -> str:
 
 
 _ASK = (
-    "wait for the first checkpoint, after 60 s unless --checkpoint-interval says otherwise, or ask "
+    "wait for the first checkpoint, after 60 s unless checkpoints.interval says otherwise, or ask "
     "the stream itself, by its log, kafka://HOST:PORT or http://HOST:PORT in place of the directory"
 )
 

@@ -15,20 +15,20 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 Command = Callable[..., None]
 
 
-def sharing(kind: type[Any]) -> Callable[[Command], Command]:
+def sharing(kind: type[Any], rare: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Replace a command's parameter of the dataclass `kind`, or of its base, by an option for each
-    field, listed after the command's own.
+    field that is not `rare`, listed after the command's own.
 
     REQUIRES: every field has a default."""
     hints = get_type_hints(kind, include_extras=True)
@@ -36,7 +36,8 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
     options = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
                           annotation=hints[field.name])
-        for field in fields(kind) if is_option(hints[field.name])
+        for field in fields(kind)
+        if option_of(hints[field.name]) is not None and field.name not in rare
     ]  # fmt: skip
     names = [field.name for field in fields(kind)]
 
@@ -61,9 +62,14 @@ def sharing(kind: type[Any]) -> Callable[[Command], Command]:
     return share
 
 
-def is_option(hint: Any) -> bool:
-    """Whether an annotation has an option of Typer's."""
-    return any(isinstance(part, ParameterInfo) for part in getattr(hint, "__metadata__", ()))
+def option_of(hint: Any) -> tuple[str, ...] | None:
+    """The spellings of the option that an annotation has; None if it has none."""
+    parts = getattr(hint, "__metadata__", ())
+    info: Any = next((part for part in parts if isinstance(part, ParameterInfo)), None)
+    if info is None:
+        return None
+    first = [info.default] if isinstance(info.default, str) else []  # Typer's place for it
+    return (*first, *(info.param_decls or ()))
 
 
 def showing(command: Command, parameters: list[inspect.Parameter]) -> Command:
@@ -84,6 +90,11 @@ class _Command(TyperCommand):
             return super().make_context(info_name, args, parent, **extra)
         except Exception as error:  # that of an unknown option, whose class Typer does not export
             name = getattr(error, "option_name", "")
+            if key := getattr(self.callback, "moved", {}).get(name):
+                refused: Any = error
+                refused.message = f"{name}: a setting that is no option: --set {key}=VALUE, or "
+                refused.message += f"{key} in a file for --config"
+                refused.possibilities = None
             if re.fullmatch(r"-\d", name):
                 vertex = next(word for word in given if word.startswith(name))
                 error.message += f". A vertex that begins with - comes after --: -- {vertex}"  # type: ignore[attr-defined]
@@ -104,19 +115,37 @@ class App(typer.Typer):
     def command(self, name: str | None = None, **given: Any) -> Any:
         return super().command(name, cls=given.pop("cls", _Command), **given)
 
-    def late_command(self, name: str, help: str, make: Callable[[], Command]) -> None:
-        """Add a command that `make` makes when it is first used, so that what declares its options
-        is imported only then."""
 
-        class LateCommand(_Command):
-            made = False
+def lazily(makers: Mapping[str, tuple[str, Callable[[], Command | App]]]) -> type[TyperGroup]:
+    """A class of groups with these commands, by name: what a list says of each, and what makes it,
+    so that what it needs is imported only when it is called. They follow the group's own."""
 
-            def get_params(self, ctx: Any) -> Any:
-                if not self.made:
-                    single = App(add_completion=False)
-                    single.command()(make())
-                    whole = typer.main.get_command(single)
-                    self.params, self.callback, self.made = whole.params, whole.callback, True
-                return super().get_params(ctx)
+    class Lazy(TyperGroup):
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**given)
+            for name, (help, _) in makers.items():
+                self.commands[name] = _Command(name=name, callback=None, help=help)
+            self._listing = False
 
-        self.command(name, help=help, cls=LateCommand)(lambda: None)
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self._listing = True
+            try:
+                super().format_help(ctx, formatter)
+            finally:
+                self._listing = False
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if self._listing or cmd_name not in makers:
+                return super().get_command(ctx, cmd_name)
+            help, make = makers[cmd_name]
+            made = make()
+            if isinstance(made, App):
+                found: Any = typer.main.get_group(made)
+            else:
+                alone = App(add_completion=False)
+                alone.command(cmd_name)(made)
+                found = typer.main.get_command(alone)
+            found.name, found.help = cmd_name, found.help or help
+            return found
+
+    return Lazy

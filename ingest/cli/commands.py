@@ -12,12 +12,12 @@ it, or the application `app` of several commands.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from ._typer import App
+from ._typer import App, lazily
 
 COMMANDS = {  # in the order of `lpma --help`, with the first lines of their own
     "demo": "Stream a graph through the log into the store, kill and resume it, and analyse it.",
@@ -39,41 +39,17 @@ COMMANDS = {  # in the order of `lpma --help`, with the first lines of their own
 }
 
 
-class _Commands(TyperGroup):
-    """Lists COMMANDS, and imports one when it is called."""
+def _made(name: str) -> Callable[[], Any]:
+    def make() -> Any:
+        module = importlib.import_module(f".{name}", __package__)
+        return getattr(module, "app", None) or getattr(module, name)
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.commands = {
-            name: App.command_class(name=name, callback=None, help=help)
-            for name, help in COMMANDS.items()
-        }
-        self._listing = False
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        self._listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self._listing = False
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if self._listing or cmd_name not in COMMANDS:
-            return super().get_command(ctx, cmd_name)
-        module = importlib.import_module(f".{cmd_name}", __package__)
-        if hasattr(module, "app"):
-            found: Any = typer.main.get_group(module.app)
-        else:
-            alone = App()
-            alone.command(cmd_name)(getattr(module, cmd_name))
-            found = typer.main.get_command(alone)
-        found.name = cmd_name
-        return found
+    return make
 
 
 app = App(
     name="lpma",
-    cls=_Commands,
+    cls=lazily({name: (help, _made(name)) for name, help in COMMANDS.items()}),
     help="A streaming graph store: ingest edge streams, ask queries, export snapshots.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -20,7 +20,7 @@ OPTIONAL = {
     "networkx": "to_networkx()",
     "pyarrow": "to_arrow(), write_parquet()",
     "kafka-python": "Kafka streams",
-    "prometheus-client": "--metrics",
+    "prometheus-client": "outputs.metrics",
 }
 
 

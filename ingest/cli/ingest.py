@@ -39,12 +39,12 @@ from ._ingest_report import (
     tell_seconds,
     tell_untimed,
 )
-from ._options import GraphOptions
+from ._options import RARE_OF_GRAPH, GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
 from ._rejected import explaining_bad, tell_rejected
 from ._results_place import check_results_place
-from ._serve_options import ServeOptions, context_of, serving
+from ._serve_options import TLS_AND_NAMES, ServeOptions, context_of, serving
 
 if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
@@ -52,10 +52,19 @@ if TYPE_CHECKING:
     from ..settings import BatchStats
 
 
+# Options of other commands, or of earlier releases, that are keys of the file here.
+RARE = (
+    *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight",
+    "default_kind", "late", "max_lateness", "window_time", "reply_topics", "dead_letter_topic",
+    "checkpoint_interval", "checkpoint_operations", "keep_checkpoints", "statistics", "metrics",
+    "updates_topic", "batch_interval", "rate", *TLS_AND_NAMES,
+)  # fmt: skip
+
+
 @failing_in_one_line
 @configured(
     GraphOptions, RecordOptions, EndpointOptions, CheckpointOptions, StreamOptions, ServeOptions,
-    BatchSettings, source="source.path",
+    BatchSettings, rare=RARE, source="source.path",
 )  # fmt: skip
 def ingest(
     options: StreamOptions,
@@ -173,7 +182,7 @@ def _check_updates_topic(topic: str, options: StreamOptions, origin: Origin) -> 
         why = f"{topic} is not read for updates: name one of {', '.join(read)}"
     else:
         return
-    raise typer.BadParameter(why, param_hint="--updates-topic")
+    raise typer.BadParameter(why, param_hint="serve.updates_topic")
 
 
 def _asked_of_figures(
@@ -272,7 +281,7 @@ def _check_address(metrics: str) -> None:
     try:
         parse_address(metrics)
     except PipelineError as error:
-        raise typer.BadParameter(str(error), param_hint="--metrics") from error
+        raise typer.BadParameter(str(error), param_hint="outputs.metrics") from error
 
 
 def _after_each_batch(
@@ -284,7 +293,7 @@ def _after_each_batch(
     """A function to call after each batch: it logs figures and moves the bar. Metrics are served
     until `opened` is closed.
 
-    Imported here: only --metrics needs the library that serves them."""
+    Imported here: only outputs.metrics needs the library that serves them."""
     written: Callable[[BatchStats], None] | None = None
     if options.statistics is not None:
         from ..run_log import RunLog

@@ -39,7 +39,7 @@ def _is_png(path: Path) -> None:
 @failing_in_one_line
 def latency(
     run: Annotated[
-        Path, typer.Argument(help="What `lpma ingest --statistics` wrote, or the demo's run.jsonl.")
+        Path, typer.Argument(help="Where `outputs.statistics` was, or the demo's run.jsonl.")
     ],
     path: Picture,
     title: Title = "",

@@ -12,9 +12,8 @@ import typer
 
 from lpma import Neighbors
 
-from ..sources import QUERIES, REPLIES
 from ..state.vertex_names import name_of, word_of
-from ..types import Name
+from ..types import QUERIES, REPLIES, Name
 from ._answering import Live, Stored, Target, answering
 from ._as_of import AsOfOptions, part_of
 from ._console import JsonOption, emit, failing_in_one_line

@@ -11,12 +11,12 @@ from ._config import configured
 from ._console import JsonOption, Screen, emit, failing_in_one_line, telling_outages
 from ._options import ReadingDevice
 from ._pipeline import on_signals
-from ._serve_options import ServeOptions, serve_option, serving
+from ._serve_options import TLS_AND_NAMES, ServeOptions, serve_option, serving
 from ._targets import Store, graph_facts, open_store
 
 
 @failing_in_one_line
-@configured(ServeOptions, address="serve.address")
+@configured(ServeOptions, rare=TLS_AND_NAMES, address="serve.address")
 def serve(
     store: Store,
     options: ServeOptions,
@@ -42,7 +42,7 @@ def serve(
     stopped = threading.Event()
     graph, title = opened.graph, Path(store).absolute().name
     with Screen() as screen, StoredGraph(graph) as stored, on_signals(lambda *_: stopped.set()):
-        context = Context(stored.interludes, graph, title=title)
+        context = Context(stored.requests, graph, title=title)
         with telling_outages(), serving(context, address, access) as service:
             screen.say(f"{title} is served at {service.url} (Ctrl-C stops it)")
             if as_json:

@@ -32,11 +32,11 @@ Seen = Mapping[tuple[Partition, str], int]  # the last number of each producer i
 
 @dataclass
 class Admitted:
-    """The updates in their order, the dead letters with the kind of error of each, and what this
+    """The updates in their order, the dead letters, and what this
     adds to `seen` and to the counts."""
 
     rows: list[Rows] = field(default_factory=list)
-    letters: list[tuple[DeadLetter, str]] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
     seen: dict[tuple[Partition, str], int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -59,7 +59,7 @@ def admit(
                 continue
             rows = sink.checked(replace(record, producer=None, seq=None))
         except RecordError as error:
-            found.letters.append((_letter(one, str(error), names), error.kind))
+            found.letters.append(_letter(one, error, names))
             continue
         rows = topics.once(one.partition, rows)
         found.counts["operations"] += len(rows.batch)
@@ -106,7 +106,7 @@ def _is_repeat(partition: Partition, record: Record, seen: Seen, found: Admitted
     return False
 
 
-def _letter(polled: Polled, reason: str, names: bool) -> DeadLetter:
+def _letter(polled: Polled, error: RecordError, names: bool) -> DeadLetter:
     value = polled.value
     if isinstance(value, Rejected):
         raw = value.value
@@ -115,6 +115,7 @@ def _letter(polled: Polled, reason: str, names: bool) -> DeadLetter:
     else:
         raw = value
     digest = hashlib.sha256(raw).digest()
+    kept = bytes(raw[:MAX_KEPT_BYTES])
     return DeadLetter(
-        *polled.partition, polled.offset, reason, len(raw), bytes(raw[:MAX_KEPT_BYTES]), digest
+        *polled.partition, polled.offset, str(error), len(raw), kept, digest, error.kind
     )

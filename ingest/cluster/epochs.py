@@ -1,10 +1,10 @@
 """A source that ends epochs: it stops at markers until the graph is what lay before all of them.
 
 Idea: the pipeline reads this source as any other. Where a marker was read, its partition is left
-unread until the others have come to theirs. Once all stand, nothing at all is read, and an
-interlude of the pipeline, which comes as soon as all that was read is applied, closes the epoch.
+unread until the others have come to theirs. Once all stand, nothing at all is read, and a
+request of the pipeline, which comes as soon as all that was read is applied, closes the epoch.
 
-    reads ──a marker was read──▶ aligns ──all stand──▶ closes ──the interlude was held──▶ reads
+    reads ──a marker was read──▶ aligns ──all stand──▶ closes ──the request was answered──▶ reads
                                    └──the epoch is given up──▶ reads
 
 An epoch that is tried is given up when

@@ -1,7 +1,7 @@
 """One pipeline of a shard, from the opening of its source to its last checkpoint, in one thread.
 
 Idea: a source, a pipeline and its graph are for one thread at a time, so one thread makes them,
-runs them and closes them. Others see figures, stop it, and ask through interludes.
+runs them and closes them. Others see figures, stop it, and ask through requests.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Repartitioned:
     `markers` and `rejected` were left out. operations: the updates of the others; an edge that the
     source has twice is one. epoch: the last that was ended, −1 for none.
 
-    >>> ingest.Repartitioned(records=3, operations=2, queries=1).rejected
+    >>> ingest.cluster.repartition.Repartitioned(records=3, operations=2, queries=1).rejected
     0
     """
 
@@ -240,8 +240,8 @@ class Repartition(Closing):
         progress = self._progress
         topics = self._beginning.topics
         admitted = admit(polled, self._sink, progress.seen, self._names, self._json, topics)
-        for letter, kind in admitted.letters:
-            self._outputs.reject(letter, kind)
+        for letter in admitted.letters:
+            self._outputs.reject(letter)
         self._outputs.flush()  # 3
         self._sink.write_rows(admitted.rows, stamp=pending.stamp)  # 4
         for stretch in pending.stretches:

@@ -5,7 +5,7 @@ own. What it adds is the end of epochs: at a marker it knows a state of its rows
 state of the whole graph, and holds a snapshot of it where one was asked for.
 
     source ──▶ EpochSource ──▶ Pipeline ──▶ Graph        a `Lane`, in its own thread, each way
-                   └── interlude at an epoch's end ──▶ Closings ──▶ closed, worker
+                   └── request at an epoch's end ──▶ Closings ──▶ closed, worker
 
 Requires: the directory `spec.checkpoint` where this process can write, and the source where it can
 read it. A directory belongs to one shard at a time: a second one fails to start.

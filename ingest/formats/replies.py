@@ -9,7 +9,7 @@ own place in the stream, so that each part of a long answer is right at a versio
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgpack
@@ -49,7 +49,7 @@ class DeadLetter:
     """A record that was not applied, where it stood, and why.
 
     >>> letter = ingest.DeadLetter("updates", 0, 7, "not a msgpack record", 1, b"x")
-    >>> ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).reason
+    >>> ingest.decode_dead_letter(ingest.formats.replies.encode_dead_letter(letter)).reason
     'not a msgpack record'
     """
 
@@ -60,6 +60,7 @@ class DeadLetter:
     size: int  # bytes of the whole record
     value: bytes  # its start: 64 KiB, or what the topic takes
     sha256: bytes = b""  # of the whole record; empty where an older release cut it
+    kind: str = field(default="", compare=False)  # that of the RecordError; not sent
 
     def within(self, limit: int) -> DeadLetter:
         """This letter with as much of its value, and then of its reason, as `limit` bytes take
@@ -79,7 +80,7 @@ def encode_reply(reply: Reply) -> bytes:
     """The bytes of a reply. Raises RecordError where they pass 32 MiB.
 
     >>> refused = ingest.Reply("q1", lpma.Kind.DEGREE, 3, 9, error="retry", retry_after_ms=200)
-    >>> ingest.decode_reply(ingest.encode_reply(refused)).retry_after_ms
+    >>> ingest.decode_reply(ingest.formats.replies.encode_reply(refused)).retry_after_ms
     200
     """
     fields: dict[str, Any] = {
@@ -194,7 +195,7 @@ def encode_dead_letter(letter: DeadLetter) -> bytes:
     """The bytes of a dead letter, with at most 64 KiB of its record.
 
     >>> letter = ingest.DeadLetter("updates", 0, 7, "too large", 100_000, bytes(100_000))
-    >>> len(ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).value)
+    >>> len(ingest.decode_dead_letter(ingest.formats.replies.encode_dead_letter(letter)).value)
     65536
     """
     value = letter.value[:MAX_KEPT_BYTES]

@@ -42,7 +42,7 @@ class Result:
     total, vertex is None, and old and new are integers.
 
     >>> result = ingest.Result("5f0c", 7, 0, 1, 9, "triangles", old=3, new=4)
-    >>> ingest.decode_result(ingest.encode_result(result)).new
+    >>> ingest.decode_result(ingest.formats.results.encode_result(result)).new
     4
     """
 
@@ -74,7 +74,7 @@ def encode_result(result: Result) -> bytes:
     >>> import numpy as np
     >>> core = ingest.Result("5f0c", 7, 0, 1, 9, "core", np.array([2], np.uint32),
     ...                      np.array([0], np.int32), np.array([1], np.int32))
-    >>> ingest.decode_result(ingest.encode_result(core)).vertex
+    >>> ingest.decode_result(ingest.formats.results.encode_result(core)).vertex
     array([2], dtype=uint32)
     """
     if not isinstance(result, Result):

@@ -85,11 +85,11 @@ class Outputs:
             known = ", ".join(self.topics)
             raise RecordError(f"reply topic {topic!r} is not one of {known}", "unserved")
 
-    def reject(self, letter: DeadLetter, kind: str) -> None:
-        """Note a dead letter, to be sent by `flush`; `kind` is that of its RecordError."""
+    def reject(self, letter: DeadLetter) -> None:
+        """Note a dead letter, to be sent by `flush`."""
         self.rejected += 1
-        self.rejected_by[kind] += 1
-        self.events.note(kind, letter.topic, letter.partition, letter.offset, letter.reason)
+        self.rejected_by[letter.kind] += 1
+        self.events.note(letter.kind, letter.topic, letter.partition, letter.offset, letter.reason)
         self.kept.append(letter)
         self.letters.append(letter)
 

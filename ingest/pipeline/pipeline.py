@@ -75,14 +75,14 @@ Until = int | Literal["end"] | Callable[["Pipeline"], bool] | None
 
 
 class Pipeline:
-    """Applies what `source` holds, from where it stands, to `graph`, batch by batch. The graph may
-    hold something already, as one that was loaded does: versions go on from its own.
+    """Applies what `source` holds, a log from its earliest record on, to `graph`, batch by batch.
+    The graph may hold something already, as one that was loaded does: versions go on from its own.
 
     checkpoint: a directory of its own, made if there is none; it must hold no checkpoint yet
     (`resume` is for that). None: nothing survives a crash but the stream itself.
     positions: where what the graph holds already ends, as `positions()` of the pipeline that made
-    it says: for a partition (offset, how many rows of that record are done). The others begin where
-    the source stands. OffsetError, PipelineError if there is no such place.
+    it says: for a partition (offset, how many rows of that record are done).
+    OffsetError, PipelineError if there is no such place.
     settings: the fields of `Settings`: batch_size, batch_interval, dead_letters, replies, window …
     Raises UnknownSetting for any other, PipelineError if one makes no sense. A stream that holds
     nothing but bad records is read to its end, and its dead letters leave; `lpma ingest` stops
@@ -255,6 +255,17 @@ class Pipeline:
         self.decoder.settings, self.outputs.topics = settings, tuple(settings.reply_topics)
 
     # What it has ----------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        """
+        >>> with ingest.Pipeline(ingest.SqliteLog("log"), lpma.Graph(device="cpu")) as pipeline:
+        ...     pipeline
+        <ingest.Pipeline of SqliteLog('log', ['updates', 'queries']): 0 operations, version 0>
+        """
+        directory = self._stream.directory
+        kept = "" if directory is None else f", checkpoints in {os.fspath(directory.path)!r}"
+        done = f"{self.stats.operations:,} operations, version {self.graph.version}"
+        return f"<ingest.Pipeline of {self.source!r}: {done}{kept}>"
 
     @property
     def tracked(self) -> Tracked | None:

@@ -196,8 +196,8 @@ class RecordDecoder:
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str = "late"
     ) -> None:
         kept, sha256 = bytes(value[:MAX_KEPT_BYTES]), hashlib.sha256(value).digest()
-        letter = DeadLetter(*partition, offset, reason, len(value), kept, sha256)
-        self._outputs.reject(letter, kind)
+        letter = DeadLetter(*partition, offset, reason, len(value), kept, sha256, kind)
+        self._outputs.reject(letter)
         if kind != "late":
             self._first.bad()
 

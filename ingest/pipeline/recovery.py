@@ -77,9 +77,9 @@ def begin(
     settings: Settings,
     positions: Mapping[Partition, Position] | None,
 ) -> StreamState:
-    """A stream that begins with this graph, at these positions; None: where the source stands.
-    Raises PipelineError if these do not go together, CheckpointError if the directory holds a
-    checkpoint already."""
+    """A stream that begins with this graph, at these positions; None: as `begin_at`. Raises
+    PipelineError if these do not go together, CheckpointError if the directory holds a checkpoint
+    already."""
     own = for_graph(settings, graph)
     path = None if checkpoint is None else directory_path(checkpoint)
     check_fit(source, graph, own)  # before anything is taken
@@ -126,8 +126,8 @@ def fresh_state(
     settings: Settings,
     positions: Mapping[Partition, Position] | None = None,
 ) -> State:
-    """The state of a stream that begins with this graph, at these positions; None: where the source
-    stands. Raises PipelineError if vertices go by names and the graph has vertices already, and as
+    """The state of a stream that begins with this graph, at these positions; None: as `begin_at`.
+    Raises PipelineError if vertices go by names and the graph has vertices already, and as
     `check_lateness` and `begin_at` do."""
     if settings.names and names_in(graph) is None and graph.num_rows:
         raise PipelineError(
@@ -154,9 +154,10 @@ def check_lateness(settings: Settings) -> None:
 def begin_at(
     source: Source, settings: Settings, positions: Mapping[Partition, Position]
 ) -> dict[Partition, Position]:
-    """Let `source` stand at these positions; they are returned. Raises PipelineError if one lies
-    within a record that has fewer rows, or where some may be late: which rows those are depends on
-    what was read before. OffsetError if an offset is gone or was never written."""
+    """Let `source` stand at these positions, which are returned, and elsewhere at the earliest
+    record of a log. Raises PipelineError if one lies within a record that has fewer rows, or where
+    some may be late: which rows those are depends on what was read before. OffsetError if an offset
+    is gone or was never written."""
     found = {partition: Position(*place) for partition, place in positions.items()}
     within = {partition: place for partition, place in found.items() if place.row}
     for partition, place in within.items():
@@ -165,8 +166,10 @@ def begin_at(
                 f"{_place(partition, place)}: rows of a record that are done are from 1 on, and "
                 "for late='apply' only: begin where a whole record begins"
             )
-    if found:
-        source.seek({partition: place.offset for partition, place in found.items()})
+    offsets = {} if source.bounded else source.first_offsets()
+    offsets |= {partition: place.offset for partition, place in found.items()}
+    if offsets:
+        source.seek(offsets)
     there = source.records_at({p: place.offset for p, place in within.items()}) if within else None
     if there is not None:
         for partition, place in within.items():

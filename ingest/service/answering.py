@@ -1,6 +1,6 @@
 """Point queries of many requests, answered together: one call of the graph for each kind.
 
-Idea: a call of the graph costs some 10 µs whatever it is asked, and an interlude
+Idea: a call of the graph costs some 10 µs whatever it is asked, and a turn
 (`graph_requests.py`) costs a turn of the pipeline. So all questions that wait are handed over at
 once; those of one kind are joined into one column, asked in one call, and each takes its rows of
 the joint answer.
@@ -11,10 +11,10 @@ question that breaks one is refused as soon as that is known, before it is paid 
     rows      of one answer, repeated vertices counted; and what the service could keep of it. Of
               one vertex that has more, the answer ends where it is full, and says so
     edges     that hops walk for one question
-    seconds   of one interlude (`GraphView.share_s`), after which no further part of any question is
-              begun; the others wait for the next interlude. A question that had a share for itself
+    seconds   of one turn (`GraphView.share_s`), after which no further part of any question is
+              begun; the others wait for the next turn. A question that had a share for itself
               `TRIES` times and was not finished is refused: it is of one version, hence of one
-              interlude.
+              turn.
 
 A vertex that is asked for many times is read once, and its rows are repeated where
 the reply is written.

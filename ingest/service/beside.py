@@ -45,7 +45,7 @@ def _not_in_time() -> Problem:
 async def in_turn(context: Context, work: Callable[[GraphView], Result]) -> Result:
     """What `work` returns in a turn of the stream. Raises Problem if the stream does not come to it
     in time; then, and when the caller is cancelled, it is not done at all unless it has begun."""
-    asked = context.interludes.ask(work)
+    asked = context.requests.ask(work)
     waiting = asyncio.wrap_future(asked)  # whose cancellation cancels what was asked
     try:
         await asyncio.wait({waiting}, timeout=context.limits.deadline_s)
@@ -80,7 +80,7 @@ class Job(Generic[Result]):
     def copied(self, context: Context, work: Callable[[GraphView], Copy]) -> Copy:
         """What `work` returns in a turn of the stream, for which this job's thread waits. Raises
         Problem if the stream does not come to it in time."""
-        asked = context.interludes.ask(work)
+        asked = context.requests.ask(work)
         self._asked = asked
         self.check()
         try:

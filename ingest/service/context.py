@@ -43,12 +43,12 @@ class Context(Closing):
     """What is served.
 
     pipeline: None if it is a saved store, which nobody changes. graph: its figures may be read from
-    any thread; everything else is asked in an interlude. title: what people call it, no path.
+    any thread; everything else is asked in a turn. title: what people call it, no path.
     update_topic: where updates are written, one that the pipeline reads; None: "updates", or the
     only one that it reads; if it reads several others, updates are refused.
     alerts: rules that watchers are told of when they become true."""
 
-    interludes: GraphRequests
+    requests: GraphRequests
     graph: lpma.Graph
     pipeline: Pipeline | None = None
     title: str = "graph"

@@ -170,7 +170,7 @@ class Hub(Closing):
                 watcher.after += missed
                 return self.encoded("gap", {"missed": missed}, watcher.after)
             if waiting:
-                self._context.interludes.note_told(self._version)
+                self._context.requests.note_told(self._version)
             some = list(islice(reversed(self._ring), max(0, waiting - AT_ONCE), waiting))
             watcher.after += len(some)
         return b"".join(reversed(some))

@@ -47,7 +47,7 @@ class GraphFigures:
     async def now(self, request: Request) -> dict[str, Any]:
         """The figures, at most `SHARED_S` old, and of no version below one that was told before
         they were asked for. Raises Problem."""
-        told, seconds = self._context.interludes.told, self._context.limits.deadline_s
+        told, seconds = self._context.requests.told, self._context.limits.deadline_s
         while True:
             read = self._read
             if read is None or not self._is_shared(read, told):

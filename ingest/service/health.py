@@ -6,7 +6,7 @@ figures.
                 made once a resume's replay is done, so that is no question here
     /metrics    the figures of the pipeline (ingest/metrics.py) and of the service (figures.py)
 
-Tricks: the stream shows that it steps by coming to an interlude, which is asked for and not waited
+Tricks: the stream shows that it steps by coming to a turn, which is asked for and not waited
 for long: a probe has a second. A scrape reads the graph, which may wait for a batch, so it is made
 in a thread, and those that come meanwhile get the same.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 PROBE_S = 0.5  # that a probe waits for the stream, and for its source
-STALE_S = 10.0  # without an interlude, after which a stream does not step any more
+STALE_S = 10.0  # without a turn, after which a stream does not step any more
 
 
 def handlers(context: Context) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class _Health:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._threads = ThreadPoolExecutor(2, "lpma-health")
-        self._step: Future[int] | None = None  # an interlude that was asked for
+        self._step: Future[int] | None = None  # a turn that was asked for
         self._stepped = time.monotonic()  # when the stream last came to one
         self._look: asyncio.Future[str | None] | None = None  # at the source
         self._scrape: asyncio.Future[tuple[int, bytes]] | None = None
@@ -78,7 +78,7 @@ class _Health:
         """Why the stream does not step, None if it does."""
         asked = self._step
         if asked is None or asked.done():
-            asked = self._step = self._context.interludes.ask(lambda moment: moment.version)
+            asked = self._step = self._context.requests.ask(lambda moment: moment.version)
             asked.add_done_callback(self._note_step)
         step = asyncio.wrap_future(asked)
         await asyncio.wait({asyncio.shield(step)}, timeout=PROBE_S)
@@ -108,7 +108,7 @@ class _Health:
     # Figures ---------------------------------------------------------------------------------
 
     async def metrics(self, request: Request) -> Response:
-        told = self._context.interludes.told
+        told = self._context.requests.told
         try:
             while True:
                 scrape = self._scrape
@@ -130,7 +130,7 @@ class _Health:
 
         version = self._context.graph.version
         text = generate_latest(self._registry)
-        self._context.interludes.note_told(self._context.graph.version)
+        self._context.requests.note_told(self._context.graph.version)
         return version, text
 
 

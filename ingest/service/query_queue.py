@@ -1,8 +1,8 @@
 """Questions of requests on their way to the graph and back, on the event loop.
 
 Idea: a question is appended to a list, and that is all a request pays for. The first one has the
-list flushed when the loop comes round; a flush hands all that wait to one interlude, where they are
-answered together (`answering.py`). While one interlude is under way the next questions gather, so
+list flushed when the loop comes round; a flush hands all that wait to one turn, where they are
+answered together (`answering.py`). While one turn is under way the next questions gather, so
 the groups grow with the load, and with them what one turn of the pipeline's thread achieves. The
 answers come back by one call to the loop.
 
@@ -14,7 +14,7 @@ Bounds, each checked before anything is done:
     a client that goes away is noticed after `LOOK_S`; then its question is dropped, if it waits
 
 Invariants:
-1. At most one interlude of ours is under way.
+1. At most one turn of ours is under way.
 2. `_count` and `_rows` are those of the questions whose futures are not done.
 
 Used by one event loop alone; only `_come_back` is called by the pipeline's thread.
@@ -54,7 +54,7 @@ class QueryQueue:
     """Asks the graph of a service."""
 
     def __init__(self, context: Context) -> None:
-        self._interludes = context.interludes
+        self._requests = context.requests
         self._limits = context.limits
         # One answer must fit what is kept of answers, beside its row bounds.
         limits = context.limits
@@ -118,7 +118,7 @@ class QueryQueue:
         self._sent = group
         loop = asyncio.get_running_loop()
         work = partial(answer, questions=group, most=self._most)
-        self._interludes.ask(work).add_done_callback(partial(self._come_back, loop))
+        self._requests.ask(work).add_done_callback(partial(self._come_back, loop))
 
     def _come_back(
         self,

@@ -2,7 +2,7 @@
 
 Idea: the pipeline counts and times what it does anyway; this reads the counters from another
 thread, joins the batches since the last look into one event, and holds up nothing: it takes no lock
-of the graph and asks for no interlude.
+of the graph and asks for no turn.
 
     batch        since the last one: operations, rate, lag and its trend, latency, size
     checkpoint   one was committed

@@ -95,7 +95,7 @@ class Access:
         if self.read_token is not None and self.read_token == self.write_token:
             raise PipelineError("the tokens to read and to write are the same: make two")
         if (self.certificate is None) != (self.key is None):
-            raise PipelineError("TLS needs both --tls-cert and --tls-key")
+            raise PipelineError("TLS needs both serve.tls_cert and serve.tls_key")
 
     @property
     def is_open(self) -> bool:
@@ -108,7 +108,7 @@ class Access:
         if self.is_open:
             lacking.append("a token (--token-file, --write-token-file)")
         if self.certificate is None:
-            lacking.append("TLS (--tls-cert, --tls-key)")
+            lacking.append("TLS (serve.tls_cert, serve.tls_key)")
         if lacking and not self.insecure:
             raise PipelineError(
                 f"{host} can be reached from other machines, which needs {' and '.join(lacking)}; "
@@ -255,7 +255,7 @@ class Guard:
             raise Problem(400, "the request has no Host, or none that can be read")
         name = match["name"].strip("[]")
         if name not in self._hosts and not _is_address(name):
-            raise Problem(421, f"unknown host {name}: start with --allow-host {name}")
+            raise Problem(421, f"unknown host {name}: start with --set serve.allow_hosts={name}")
 
     def _check_origin(self, host: str, headers: dict[bytes, str]) -> None:
         """Refuse what the script of another page sends, or has a browser load."""

@@ -21,7 +21,7 @@ class StoredGraph(Closing):
         self.graph = graph
         self._asked = threading.Event()
         self._closing = False
-        self.interludes = GraphRequests(self._asked.set)
+        self.requests = GraphRequests(self._asked.set)
         self._thread = threading.Thread(target=self._answer, name="lpma-store", daemon=True)
         self._thread.start()
 
@@ -31,8 +31,8 @@ class StoredGraph(Closing):
         while not self._closing:
             self._asked.wait()
             self._asked.clear()
-            self.interludes.answer(moment, 0, lambda: None)
-        self.interludes.close("the service was closed")
+            self.requests.answer(moment, 0, lambda: None)
+        self.requests.close("the service was closed")
 
     def close(self) -> None:
         self._closing = True

@@ -74,7 +74,7 @@ class _Updates:
             read = ", ".join(_written_to(pipeline))
             self._refusal = (
                 f"this stream reads the topics {read}: say which one takes updates when it is "
-                "started, with --updates-topic, or Context(update_topic=…)"
+                "started, with serve.updates_topic, or Context(update_topic=…)"
                 if read
                 else "this stream reads no topic of updates"
             )
@@ -192,7 +192,7 @@ class _Updates:
     async def _applied(self, partition: Partition, offset: int, until: float) -> int | None:
         """The version by which the graph has it; None if that took too long, or the stream or the
         service ends."""
-        future: Future[int] = self._context.interludes.when_applied(partition, offset)
+        future: Future[int] = self._context.requests.when_applied(partition, offset)
         try:
             done = await _done(future, until)
         except asyncio.CancelledError:

@@ -78,7 +78,7 @@ class Distributions(Closing):
     async def look(self, receive: Receive, least: int | None = None) -> Look:
         """A look at the graph of version `least` or later; None: of no version below one that was
         told before. receive: of the request, whose body was read. Raises Problem."""
-        least = self._context.interludes.told if least is None else least
+        least = self._context.requests.told if least is None else least
         until = time.monotonic() + MAX_SECONDS
         late = f"the graph is still being read after {MAX_SECONDS:g} s"
         while True:

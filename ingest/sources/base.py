@@ -125,7 +125,7 @@ class Source(ABC):
     ...     next = 0
     ...     def poll(self, max_records, timeout):
     ...         start, self.next = self.next, min(self.next + max_records, 3)
-    ...         return [ingest.Polled(self.place, i, ingest.encode_row(i, i * i))
+    ...         return [ingest.sources.Polled(self.place, i, ingest.encode_row(i, i * i))
     ...                 for i in range(start, self.next)]
     ...     def seek(self, positions):
     ...         self.next = positions.get(self.place, self.next)
@@ -134,7 +134,7 @@ class Source(ABC):
     ...     def at_end(self):
     ...         return self.next == 3
     ...     def identity(self):
-    ...         return ingest.Identity("squares", {"squares": "v1"})
+    ...         return ingest.sources.Identity("squares", {"squares": "v1"})
     >>> with ingest.Pipeline(Squares(), lpma.Graph(device="cpu")) as pipeline:
     ...     pipeline.run()
     3

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from ingest import Partition, Polled, Record
+from ingest import Partition, Record
 from ingest.cluster.encoding import Rows, merged
 from ingest.cluster.expiries import by_edges
 from ingest.cluster.ownership import Ownership
@@ -24,6 +24,7 @@ from ingest.pipeline.record_decoder import mapped
 from ingest.pipeline.windows import with_expiry
 from ingest.results import changes as changes_module
 from ingest.results.changes import Changes
+from ingest.sources import Polled
 from ingest.sources.files.pieces import Piece as FilePiece
 from ingest.sources.files.pieces import kept_at_zero, mirrored
 from ingest.types import Names, Reply

@@ -44,7 +44,7 @@ def test_nothing_is_left_of_a_stream_of_bad_records(
     if not made:
         state.mkdir()
     log.produce_many("updates", [NAMED] * 3)
-    with pytest.raises(ingest.AllRecordsBad, match=r"first 3 records are bad .*names"):  # noqa: SIM117
+    with pytest.raises(ingest.errors.AllRecordsBad, match=r"first 3 records are bad .*names"):  # noqa: SIM117
         with pipeline(log, state) as stream:
             stream.run("end")
     assert letters_of(log) == 0
@@ -59,12 +59,12 @@ def test_fewer_are_judged_where_the_source_ends_or_the_stream_is_stopped(
 ) -> None:
     log.produce("updates", BAD)
     stream = pipeline(log, tmp_path / "a")
-    with pytest.raises(ingest.AllRecordsBad, match="first record is bad"):
+    with pytest.raises(ingest.errors.AllRecordsBad, match="first record is bad"):
         stream.run("end")
     stream.close()
     stream = pipeline(log, tmp_path / "b")
     stream.run(lambda stream: stream.outputs.rejected == 1 or stream.source.at_end())
-    with pytest.raises(ingest.AllRecordsBad):
+    with pytest.raises(ingest.errors.AllRecordsBad):
         stream.close()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
     assert letters_of(log) == 0
@@ -85,7 +85,7 @@ def test_a_good_record_among_the_first_ends_the_trial(
         if goes_on:
             assert stream.run("end") == 1
         else:
-            with pytest.raises(ingest.AllRecordsBad):
+            with pytest.raises(ingest.errors.AllRecordsBad):
                 stream.run("end")
     assert letters_of(log) == (8 if goes_on else 0)
 
@@ -112,7 +112,7 @@ def test_any_stream_stops_where_its_first_records_are_bad_and_only_there(
         settings: Any = {"late": "reject", "batch_size": batch_size, "poll_records": poll}
         with pipeline(log, folder / "state", limit, **settings) as stream:
             if stops:
-                with pytest.raises(ingest.AllRecordsBad):
+                with pytest.raises(ingest.errors.AllRecordsBad):
                     stream.run("end")
             else:
                 stream.run("end")
@@ -187,11 +187,11 @@ def test_bad_records_that_never_cease_let_a_step_end(
     time = iter(range(1, 10**9, 60))  # ms, at each look
     polls = 0
 
-    def poll(max_records: int, timeout: float = 0.0) -> list[ingest.Polled]:
+    def poll(max_records: int, timeout: float = 0.0) -> list[ingest.sources.Polled]:
         nonlocal polls
         polls += 1
         assert polls < 10, "the step goes on for ever"
-        return [ingest.Polled(ingest.Partition("updates", 0), polls - 1, BAD)]
+        return [ingest.sources.Polled(ingest.Partition("updates", 0), polls - 1, BAD)]
 
     monkeypatch.setattr(log, "poll", poll)
     monkeypatch.setattr(log, "at_end", lambda: False)

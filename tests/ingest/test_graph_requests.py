@@ -13,10 +13,11 @@ import pytest
 
 import ingest
 import lpma
-from ingest import Identity, Partition, Polled
+from ingest import Partition
 from ingest.errors import PipelineError
 from ingest.pipeline import graph_requests, intake
 from ingest.pipeline.graph_requests import GraphRequests, GraphView
+from ingest.sources import Identity, Polled
 from tests.support.waiting import HANGS_S, wait_for
 
 PATIENCE_S = HANGS_S

@@ -206,4 +206,6 @@ def test_the_store_killed_again_and_again_ends_as_if_it_had_not_been(tmp_path: P
     with SqliteLog(log.path, topics=("replies",)) as reader:
         sent = [ingest.decode_reply(bytes(r.value)) for r in reader.poll(10**6)]  # type: ignore[arg-type]
     assert {r.id for r in sent} == {f"q{start}" for start in asked}
-    assert len({ingest.encode_reply(r) for r in sent}) == len(asked), "each in the same words"
+    assert len({ingest.formats.replies.encode_reply(r) for r in sent}) == len(asked), (
+        "each in the same words"
+    )

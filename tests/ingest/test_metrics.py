@@ -178,11 +178,13 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     path.write_text("1 2\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = run("ingest", path, "--save", tmp_path / "s", "--metrics", port, status=1)
+        result = run(
+            "ingest", path, "--save", tmp_path / "s", "--set", f"outputs.metrics={port}", status=1
+        )
     assert result.stderr.count(str(port)) == 1
     assert result.stderr.rstrip().endswith(f"port {port}: Address already in use")
     assert not (tmp_path / "s").exists()
-    bad = run("ingest", path, "-c", tmp_path / "c", "--metrics", "all", status=2)
+    bad = run("ingest", path, "-c", tmp_path / "c", "--set", "outputs.metrics=all", status=2)
     assert "give a port" in bad.stderr
     assert not (tmp_path / "c").exists()
 
@@ -204,7 +206,7 @@ def test_the_command_serves_while_it_runs(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(MetricsServer, "close", closing)
     path = tmp_path / "a.txt"
     path.write_text("1 2\n3 4\n")
-    run("ingest", path, "--save", tmp_path / "s", "--device", "cpu", "--metrics", "0")
+    run("ingest", path, "--save", tmp_path / "s", "--device", "cpu", "--set", "outputs.metrics=0")
     assert seen["before"]["lpma_edges",] == 0
     assert seen["after"]["lpma_edges",] == 2
 

@@ -243,3 +243,17 @@ def test_a_reply_of_an_error_is_cut_to_what_its_topic_takes(log: SqliteLog) -> N
     Pipeline(log, SavedModel(), replies=sink).run(until="end")
     (reply,) = map(ingest.decode_reply, sink.values["replies"])
     assert (reply.id, reply.error) == ("q", "hops")
+
+
+def test_a_pipeline_begins_at_the_earliest_record() -> None:
+    """Wherever the log was read to, unless it is told a position."""
+    with SqliteLog(":memory:") as log:
+        log.produce_many("updates", [ingest.encode_row(0, v) for v in range(1, 4)])
+        log.poll()
+        assert log.at_end()
+        pipeline = Pipeline(log, lpma.Graph(device="cpu"))
+        assert pipeline.run("end") == 3
+        positions = {UPDATES: Position(2, 0)}
+        assert Pipeline(log, lpma.Graph(device="cpu"), positions=positions).run("end") == 1
+        log.trim("updates", 0, 1)
+        assert Pipeline(log, lpma.Graph(device="cpu")).run("end") == 2

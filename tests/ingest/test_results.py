@@ -426,7 +426,7 @@ def test_a_run_that_began_at_a_resume_is_the_same_after_another(
             with Pipeline.resume(
                 tmp_path / f"c{len(runs)}", log, device=device, track=TRACK, results=found.append
             ):
-                runs.append(list(map(ingest.encode_result, found)))
+                runs.append(list(map(ingest.formats.results.encode_result, found)))
         assert runs[0] == runs[1] != []
 
 
@@ -587,7 +587,7 @@ def test_lines_say_what_records_say() -> None:
     assert repr(ingest.formats.results.decode_result_line(json.dumps(line).encode())) == repr(
         result
     )
-    assert repr(ingest.decode_result(ingest.encode_result(result))) == repr(result)
+    assert repr(ingest.decode_result(ingest.formats.results.encode_result(result))) == repr(result)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(1, 400), st.booleans())
@@ -604,7 +604,9 @@ def test_results_that_are_cut_say_the_same_in_the_same_order(
         results.append(Result("5f0c", 7, i, len(sizes), 9, "core", *columns))
     cut = within(results, max_bytes)
     assert [(r.part, r.parts) for r in cut] == [(i, len(cut)) for i in range(len(cut))]
-    assert all(r.rows == 1 or len(ingest.encode_result(r)) <= max_bytes + 8 for r in cut)
+    assert all(
+        r.rows == 1 or len(ingest.formats.results.encode_result(r)) <= max_bytes + 8 for r in cut
+    )
 
     def rows_of(found: Sequence[Result]) -> list[Any]:
         return [

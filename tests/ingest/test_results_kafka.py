@@ -317,7 +317,7 @@ def test_results_are_cut_for_a_topic_that_takes_little(kafka: Cluster, tmp_path:
             graph = pipeline.graph
             pipeline.close(checkpoint=False)
     found = published(kafka, results)
-    assert max(len(ingest.encode_result(r)) for r in found) < 2000
+    assert max(len(ingest.formats.results.encode_result(r)) for r in found) < 2000
     assert [r.place for r in found] == sorted({r.place for r in found})
     assert len({r.run for r in found}) == 1
     Reader().read(found).agrees_with(graph)

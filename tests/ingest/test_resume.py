@@ -16,7 +16,6 @@ import lpma
 from ingest import (
     CheckpointError,
     FileSource,
-    IdentityError,
     LockedError,
     OffsetError,
     Pipeline,
@@ -24,6 +23,7 @@ from ingest import (
     Reply,
     SqliteLog,
 )
+from ingest.errors import IdentityError
 from ingest.state.journal import Journal
 from lpma import Kind
 from tests.conftest import real_graph, soak

@@ -196,7 +196,7 @@ def test_the_command_line_keeps_what_its_file_says(
         broker.produce("updates", [ingest.encode_row(1, 2), b"bad"])
         ingest_it = ["ingest", "--kafka", broker.bootstrap, "-c", out / "c"]
         run(*ingest_it, "--dry-run")
-        run(*ingest_it, "--log-json", "--statistics", out / "run.jsonl", "--json")
+        run(*ingest_it, "--log-json", "--set", f"outputs.statistics={out}/run.jsonl", "--json")
         assert broker.asked["SaslAuthenticate"] >= 2, "the password was used"
         run("doctor", "--kafka", broker.bootstrap)
         broker.password = "another"

@@ -21,10 +21,10 @@ from ingest import (
     Settings,
     SettingsDict,
     SqliteLog,
-    UnknownSetting,
     encode_row,
 )
 from ingest.cli import app
+from ingest.errors import UnknownSetting
 from tests.support.stream_model import SavedModel
 
 HERE = lpma.Graph(device="cpu")

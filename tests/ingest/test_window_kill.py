@@ -135,10 +135,10 @@ def test_a_window_over_kafka_is_killed_and_goes_on(
     state = tmp_path / "state"
     width = WIDTH if moved_by == "event" else 1
     command = ["ingest", "--kafka", kafka.bootstrap, "--topic", topic, "--checkpoint", state,
-               "--names", "--undirected", "--window", width, "--window-time", moved_by,
-               "--device", "cpu"]  # fmt: skip
+               "--names", "--undirected", "--window", width, "--device", "cpu",
+               "--set", f"records.window_time={moved_by}"]  # fmt: skip
     for size in (40, 70):
-        more = "--follow", "--batch-size", size, "--checkpoint-operations", 300
+        more = "--follow", "--batch-size", size, "--set", "checkpoints.operations=300"
         place = Place("lpma:Graph.apply", 17, after=size == 70)
         assert run(as_command, *command, *more, points=[place.point], place=place).killed
     found = document(*command, "--batch-size", 100)

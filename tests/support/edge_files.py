@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow
 
 import ingest
-from ingest import FileSource, Rejected
+from ingest import FileSource
+from ingest.sources import Rejected
 from lpma.batch.columns import Columns
 
 Row = tuple[int, int, float, int | None, int]

@@ -85,12 +85,20 @@ FORMS = {
     "named": Form(_named, encode_record, _named, record_content),
     "json": Form(_json, encode_record, _dense, record_content),
     "named json": Form(_named_json, encode_record, _named, record_content),
-    "reply": Form(ingest.decode_reply, ingest.encode_reply, ingest.decode_reply, reply_content),
+    "reply": Form(
+        ingest.decode_reply, ingest.formats.replies.encode_reply, ingest.decode_reply, reply_content
+    ),
     "letter": Form(
-        ingest.decode_dead_letter, ingest.encode_dead_letter, ingest.decode_dead_letter, repr
+        ingest.decode_dead_letter,
+        ingest.formats.replies.encode_dead_letter,
+        ingest.decode_dead_letter,
+        repr,
     ),
     "result": Form(
-        ingest.decode_result, ingest.encode_result, ingest.decode_result, result_content
+        ingest.decode_result,
+        ingest.formats.results.encode_result,
+        ingest.decode_result,
+        result_content,
     ),
     "result line": Form(decode_result_line, result_line, decode_result_line, result_content),
 }
@@ -153,12 +161,22 @@ def corpus() -> list[tuple[str, bytes]]:
         ("json", b'{"user": 1, "item": 2, "more": {"a": [1, 2, "\\"x"], "b": null}}\n'),
         ("named json", '{"user": "käse\\u00e9", "item": -12345678901234, "at": null}'.encode()),
         ("named json", b'{"what": "add_vertex", "user": "\\ud83d\\ude00"}'),
-        ("letter", ingest.encode_dead_letter(ingest.DeadLetter("t", 3, 9, "why", 9, b"x" * 9))),
+        (
+            "letter",
+            ingest.formats.replies.encode_dead_letter(
+                ingest.DeadLetter("t", 3, 9, "why", 9, b"x" * 9)
+            ),
+        ),
     ]
     for result in results():
-        found += [("result", ingest.encode_result(result)), ("result line", result_line(result))]
+        found += [
+            ("result", ingest.formats.results.encode_result(result)),
+            ("result line", result_line(result)),
+        ]
     refused = Reply("id", Kind.HOPS, 1, 2, None, "hops", "fewer")
-    return found + [("reply", ingest.encode_reply(reply)) for reply in [*replies(), refused]]
+    return found + [
+        ("reply", ingest.formats.replies.encode_reply(reply)) for reply in [*replies(), refused]
+    ]
 
 
 def mutated(data: bytes, others: list[tuple[str, bytes]], rng: random.Random) -> bytes:

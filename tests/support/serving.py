@@ -9,7 +9,8 @@ from typing import Any
 
 import ingest
 import lpma
-from ingest import QUERIES, Ask, Pipeline, Reply, SqliteLog
+from ingest import Ask, Pipeline, Reply, SqliteLog
+from ingest.types import QUERIES
 from lpma import Kind
 from tests.support.stream_model import SavedModel
 from tests.support.topics import replies

@@ -3,18 +3,15 @@ same host through the socket beside its checkpoints (`ingest/cluster/control.py`
 
 from __future__ import annotations
 
-from .._typer import App
+from .._typer import App, lazily
 from ._ask import epoch, make_run_algorithm, snapshot, status
 from ._run import run
 
-app = App(help="Run a graph in shards, on this machine or on Ray, and ask it.",
-          no_args_is_help=True)  # fmt: skip
-app.command("run")(run)
-app.command("status")(status)
-app.command("epoch")(epoch)
-app.late_command(
-    "run-algorithm",
-    "Run an algorithm on all shards, as of a new epoch. One whose shard dies begins again.",
-    make_run_algorithm,
-)
-app.command("snapshot")(snapshot)
+_ALGORITHM = "Run an algorithm on all shards, as of a new epoch. One whose shard dies begins again."
+
+app = App(
+    cls=lazily({"run-algorithm": (_ALGORITHM, make_run_algorithm)}), no_args_is_help=True,
+    help="Run a graph in shards, on this machine or on Ray, and ask it.",
+)  # fmt: skip
+for _call in (run, status, epoch, snapshot):
+    app.command(_call.__name__)(_call)

@@ -14,11 +14,9 @@ from ...state.vertex_names import name_of
 from .._algorithm_options import taking
 from .._console import failing_in_one_line
 from .._file_options import column_option
-from .._typer import App, Command, sharing
+from .._typer import App, Command, lazily, sharing
 from . import bicliques, diversity
 from ._task import AlgorithmOptions, Target, run
-
-app = App(help="Run an algorithm on a graph.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def _similar() -> Command:
     return similar
 
 
-for _name, _kind, _help in (
+_PLAIN = (
     ("core", AlgorithmOptions, "Core numbers of the vertices; edge directions are ignored."),
     ("truss", AlgorithmOptions, "Truss numbers of the edges; edge directions are ignored."),
     ("triangles", AlgorithmOptions, "Triangles at each vertex; edge directions are ignored."),
@@ -92,13 +90,17 @@ for _name, _kind, _help in (
     ("bfs", SourceOptions, "Hops from a vertex, along the edges' directions."),
     ("shortest-paths", SourceOptions,
      "Least sums of weights on paths from a vertex, along the edges' directions."),
-):  # fmt: skip
-    app.late_command(_name, _help, _command(_name, _kind))
-app.late_command("pagerank", "PageRank of the vertices, along the edges' directions.", _pagerank)
-app.late_command(
-    "similar",
-    "The --top vertices whose neighbours are most like a vertex's; edge directions are ignored.",
-    _similar,
-)
-app.late_command("diversity", diversity.HELP, diversity.make)
-app.late_command("bicliques", bicliques.HELP, bicliques.make)
+)  # fmt: skip
+_COMMANDS = {
+    **{name: (help, _command(name, kind)) for name, kind, help in _PLAIN},
+    "pagerank": ("PageRank of the vertices, along the edges' directions.", _pagerank),
+    "similar": (
+        "The --top vertices whose neighbours are most like a vertex's; edge directions are "
+        "ignored.",
+        _similar,
+    ),
+    "diversity": (diversity.HELP, diversity.make),
+    "bicliques": (bicliques.HELP, bicliques.make),
+}
+app = App(cls=lazily(_COMMANDS), help="Run an algorithm on a graph.", no_args_is_help=True)
+app.callback()(lambda: None)

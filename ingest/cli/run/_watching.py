@@ -101,7 +101,8 @@ def watch(
 
 def _source(target: str, graph: lpma.Graph, watching: WatchOptions, opened: ExitStack) -> Any:
     """The source of the updates alone: queries are left to others."""
-    from ...sources import UPDATES, SqliteLog
+    from ...sources import SqliteLog
+    from ...types import UPDATES
 
     topics, config = watching.topics, watching.kafka_config
     if target.startswith(KAFKA):

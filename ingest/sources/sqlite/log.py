@@ -95,6 +95,9 @@ class SqliteLog(Closing, Log, LogWriter):
         with suppress(NoLog):
             self._open()
 
+    def __repr__(self) -> str:
+        return f"SqliteLog({self.path!r}, {list(self.topics)!r})"
+
     @property
     def _file(self) -> LogFile:
         """The log, which another process may have made since. Raises SourceError if there

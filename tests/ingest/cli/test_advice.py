@@ -18,7 +18,7 @@ from tests.support.command_line import run
 def huge(tmp_path: Path) -> Path:
     """A store with one huge id, and a log of it."""
     with ingest.SqliteLog(tmp_path / "huge.log") as log:
-        log.produce(ingest.UPDATES, ingest.encode_row(1, 4_000_000_000))
+        log.produce(ingest.types.UPDATES, ingest.encode_row(1, 4_000_000_000))
     run("ingest", tmp_path / "huge.log", "--save", tmp_path / "huge.lpma")
     return tmp_path / "huge.lpma"
 
@@ -60,5 +60,5 @@ def test_no_predecessors(huge: Path) -> None:
 
 def test_no_times(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(huge.parent)
-    command = ["ingest", "huge.log", "-c", "state", "--window", "5", "--no-times"]
-    assert "keeps none: leave out --no-times" in run(*command, status=1).stderr
+    command = ["ingest", "huge.log", "-c", "state", "--window", "5", "--set", "graph.times=false"]
+    assert "keeps none: leave out --no-times, or graph.times" in run(*command, status=1).stderr

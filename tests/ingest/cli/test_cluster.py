@@ -181,7 +181,7 @@ def started(tmp_path: Path, *arguments: object) -> subprocess.Popen[str]:
 def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     process = started(
         tmp_path, "stream.log", "--shards", 2, "-c", "state", "--keep", "kept", "--undirected",
-        "--epoch-interval", 0.5, "--batch-size", 10, "--checkpoint-interval", 5, "--json",
+        "--epoch-interval", 0.5, "--batch-size", 10, "--set", "checkpoints.interval=5", "--json",
     )  # fmt: skip
     await_cluster(process, tmp_path / "state")
     again = started(tmp_path, "stream.log", "--shards", 2, "-c", "state")

@@ -64,13 +64,17 @@ results = {track = ["core", "triangles"], alerts = ["core >= 3"]}
 def test_what_is_written_says_the_same_again(tmp_path: Path) -> None:
     given = [
         "ingest", "--kafka", "h:1", "--topic", "a", "--topic", 'b "c"', "-c", tmp_path / "state",
-        "--undirected", "--weight-dtype", "float64", "--no-times", "--segment-size", 8,
-        "--src-field", "user", "--default-weight", 2.5, "--window", "24h", "--names",
-        "--late", "dead-letter", "--max-lateness", 7, "--checkpoint-interval", 0.5,
-        "--keep-checkpoints", "1h=24", "--accept-gap", "--track", "core", "--alert", "core >= 2",
-        "--serve", 8080, "--allow-host", "x", "--follow", "--batch-interval", 0.25,
-        "--reply-topic", "r", "--strategy", "bottom-up", "--from-offsets", "earliest",
+        "--undirected", "--weight-dtype", "float64", "--src-field", "user", "--window", "24h",
+        "--names", "--accept-gap", "--track", "core", "--alert", "core >= 2", "--serve", 8080,
+        "--follow", "--from-offsets", "earliest",
     ]  # fmt: skip
+    for key in (
+        "graph.times=false", "graph.segment_size=8", "graph.strategy=bottom-up",
+        "fields.default_weight=2.5", "records.late=dead-letter", "records.max_lateness=7",
+        "checkpoints.interval=0.5", "checkpoints.keep=1h=24", "serve.allow_hosts=x",
+        "batches.interval=0.25", "outputs.reply_topics=r",
+    ):  # fmt: skip
+        given += ["--set", key]
     once = run(*given, "--write-config").stdout
     config = written(tmp_path, once)
     assert run("ingest", "--config", config, "--write-config").stdout == once
@@ -184,6 +188,43 @@ interval = 5
     assert sharded["cluster"] == {"shards": 2}
     assert sharded["checkpoints"] == {"directory": str(tmp_path / "state"), "interval": 5.0}
     assert "SOURCE" in run("cluster", "run", "--shards", 2, status=2).stderr
+
+
+def test_a_key_is_said_on_the_command_line(tmp_path: Path) -> None:
+    config = written(tmp_path, "records.late = 'apply'\nbatches.size = 7\nkafka.settings.a = 1")
+    given: list[Any] = ["ingest", "--kafka", "h:1", "--config", config, "--batch-size", 9]
+    for key in (
+        "records.late=reject", "records.window=5", "batches.size=8", "graph.times=false",
+        "outputs.reply_topics=r", "kafka.settings.client_id=x", "kafka.settings.b=2",
+    ):  # fmt: skip
+        given += ["--set", key]
+    found = tomllib.loads(run(*given, "--write-config").stdout)
+    assert found["records"] == {"late": "reject", "window": "5"}
+    assert (found["batches"], found["graph"]) == ({"size": 9}, {"times": False})
+    assert found["outputs"] == {"reply_topics": ["r"]}
+    assert found["kafka"]["settings"] == {"a": 1, "client_id": "x", "b": 2}
+
+
+@pytest.mark.parametrize("said, told", [
+    ("graph.tims=false", "graph.tims=false: no such setting: did you mean graph.times?"),
+    ("graph.times=7", "graph.times: expected `bool"),
+    ("graph.times", "expected KEY=VALUE"),
+    ("cluster.shards=2", "no such setting"),
+    ("records.max_lateness=-1", "records.max_lateness: expected `int` >= 0"),
+])  # fmt: skip
+def test_a_wrong_key_is_told(said: str, told: str) -> None:
+    error = joined(run("ingest", "x.log", "--set", said, status=2).stderr)
+    assert joined(f"Invalid value for --set: {told}") in error or joined(told) in error
+
+
+@pytest.mark.parametrize("command, option, key", [
+    ("ingest", "--late", "records.late"), ("ingest", "--no-times", "graph.times"),
+    ("ingest", "--ids", "records.names"), ("serve", "--tls-cert", "serve.tls_cert"),
+    ("ingest", "--rate", "file.rate"),
+])  # fmt: skip
+def test_an_option_that_went_names_its_key(command: str, option: str, key: str) -> None:
+    told = run(command, "x.log", option, "x", status=2).stderr
+    assert joined(f"{option}: a setting that is no option: --set {key}=VALUE") in joined(told)
 
 
 def test_every_option_has_a_key() -> None:

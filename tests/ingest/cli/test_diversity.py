@@ -88,9 +88,9 @@ def test_a_live_stream(tmp_path: Path) -> None:
     log_file, picture = tmp_path / "log", tmp_path / "best.svg"
     src, dst = np.array(caveman()).T
     with ingest.SqliteLog(log_file) as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates(src, dst))
-        log.produce(ingest.UPDATES, b"no record")
-        log.produce(ingest.QUERIES, ingest.encode_query("asked", lpma.Kind.DEGREE, 90))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates(src, dst))
+        log.produce(ingest.types.UPDATES, b"no record")
+        log.produce(ingest.types.QUERIES, ingest.encode_query("asked", lpma.Kind.DEGREE, 90))
         options = ["--every", 2, "--batch-size", 8, "--plot", picture]
         result = run("run", "diversity", log_file, *options)
         batches = -(-len(src) // 8)
@@ -102,11 +102,11 @@ def test_a_live_stream(tmp_path: Path) -> None:
         assert ElementTree.parse(picture).getroot().tag == SVG
 
         kinds = np.full(1, int(lpma.Kind.DELETE), np.uint8)
-        log.produce(ingest.UPDATES, ingest.encode_updates(src[:1], dst[:1], kind=kinds))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates(src[:1], dst[:1], kind=kinds))
         found = document("run", "diversity", log_file)
         assert found["times_run"] == 1
         written = {place.topic for place, end in log.end_offsets().items() if end}
-        assert written == {ingest.UPDATES, ingest.QUERIES}
+        assert written == {ingest.types.UPDATES, ingest.types.QUERIES}
         assert found["top"][0] == {"vertex": 11, "score": 1, "contexts": [[*SECOND[1:], 90]]}
 
 
@@ -117,7 +117,7 @@ def test_an_empty_graph(tmp_path: Path) -> None:
     assert (found["largest_score"], found["top"]) == (0, [])
     run("run", "diversity", path, "--plot", tmp_path / "p.png", status=1)
     with ingest.SqliteLog(tmp_path / "log") as log:
-        log.create_topic(ingest.UPDATES)
+        log.create_topic(ingest.types.UPDATES)
     assert document("run", "diversity", tmp_path / "log")["times_run"] == 1
 
 
@@ -127,12 +127,12 @@ def test_a_picture_waits_for_a_vertex(tmp_path: Path) -> None:
     options = [tmp_path / "log", "--plot", picture, "--every", 1, "--batch-size", 1]
     with ingest.SqliteLog(tmp_path / "log") as log:
         kinds = np.full(1, int(lpma.Kind.DELETE), np.uint8)
-        log.produce(ingest.UPDATES, ingest.encode_updates([0], [1], kind=kinds))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0], [1], kind=kinds))
         found = document("run", "diversity", *options)
         assert (found["vertices"], found["times_run"], "plot" in found) == (0, 1, False)
         assert not picture.exists()
         assert f"no picture in {picture}" in run("run", "diversity", *options).stderr
-        log.produce(ingest.UPDATES, ingest.encode_updates([0], [1]))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0], [1]))
         found = document("run", "diversity", *options)
         assert (found["vertices"], found["times_run"], found["plot"]) == (2, 2, str(picture))
         assert ElementTree.parse(picture).getroot().tag == SVG
@@ -140,7 +140,7 @@ def test_a_picture_waits_for_a_vertex(tmp_path: Path) -> None:
 
 def test_bad_usage_is_status_2(edge_file: Path, tmp_path: Path) -> None:
     with ingest.SqliteLog(tmp_path / "log") as log:
-        log.create_topic(ingest.UPDATES)
+        log.create_topic(ingest.types.UPDATES)
     for arguments in (
         [edge_file, "--model", "clique"],
         [edge_file, "--k", 0],

@@ -28,7 +28,10 @@ def own(tmp_path: Path) -> Path:
 
 
 def saving(command: str, source: Path, store: Path, *options: object) -> list[object]:
-    """A command that makes a store of a file."""
+    """A command that makes a store of a file. `--columns` is an option of `load` alone."""
+    if command == "ingest" and "--columns" in options:
+        at = options.index("--columns")
+        options = (*options[:at], "--set", f"file.columns={options[at + 1]}", *options[at + 2 :])
     return [command, source, *([store] if command == "load" else ["--save", store]), *options]
 
 
@@ -142,7 +145,7 @@ def test_what_the_vertices_go_by_is_guessed_once(tmp_path: Path) -> None:
     assert list(found.values()) == [(1, 2, 1.0, None, 0)] * 100
     source.seek({source.partition: 100})
     (again,) = source.poll()
-    assert isinstance(again.value, ingest.Rejected)
+    assert isinstance(again.value, ingest.sources.Rejected)
 
 
 JSON_LINES = """{"user": "ann", "item": 5, "n": 2, "at": 7}
@@ -247,7 +250,7 @@ def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in (edges, log)}
     for command in (
         ["load", edges, edges], ["ingest", edges, "--save", edges], ["ingest", log, "--save", log],
-        ["ingest", log, "-c", tmp_path / "c", "--statistics", log],
+        ["ingest", log, "-c", tmp_path / "c", "--set", f"outputs.statistics={log}"],
     ):  # fmt: skip
         said = run(*command, status=1).stderr
         assert "is what is read" in said

@@ -21,8 +21,9 @@ from tests.support.waiting import HANGS_S, wait_for
 
 def test_ingest_and_resume(edge_file: Path, tmp_path: Path) -> None:
     checkpoint, statistics = tmp_path / "checkpoint", tmp_path / "run.jsonl"
-    common = ["ingest", edge_file, "--checkpoint", checkpoint, "--statistics", statistics]
-    first = document(*common, "--limit", 4, "--batch-size", 2, "--segment-size", 4)
+    written = f"outputs.statistics={statistics}"
+    common = ["ingest", edge_file, "--checkpoint", checkpoint, "--set", written]
+    first = document(*common, "--limit", 4, "--batch-size", 2, "--set", "graph.segment_size=4")
     assert (first["operations"], first["resumed"], first["edges"]) == (4, False, 4)
     facts = document("info", checkpoint)
     assert (facts["kind"], facts["operations"], facts["segment_size"]) == ("checkpoint", 4, 4)
@@ -48,7 +49,7 @@ def test_a_file_is_not_followed(edge_file: Path, tmp_path: Path) -> None:
 
 def test_a_file_is_read_at_a_rate(edge_file: Path, tmp_path: Path) -> None:
     started = time.monotonic()
-    found = document("ingest", edge_file, "--rate", 20, "--checkpoint", tmp_path / "c")
+    found = document("ingest", edge_file, "--set", "file.rate=20", "--checkpoint", tmp_path / "c")
     assert found["total_operations"] == 6
     assert time.monotonic() - started > 5 / 20
 
@@ -56,12 +57,12 @@ def test_a_file_is_read_at_a_rate(edge_file: Path, tmp_path: Path) -> None:
 def test_ingest_from_a_log_with_queries(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with ingest.SqliteLog(path) as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
-        log.produce(ingest.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, 0))
-        log.produce(ingest.UPDATES, b"no record")
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
+        log.produce(ingest.types.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, 0))
+        log.produce(ingest.types.UPDATES, b"no record")
     found = document("ingest", path, "--checkpoint", tmp_path / "checkpoint")
     assert (found["operations"], found["queries"], found["rejected"]) == (4, 1, 1)
-    with ingest.SqliteLog(path, topics=[ingest.REPLIES]) as log:
+    with ingest.SqliteLog(path, topics=[ingest.types.REPLIES]) as log:
         (polled,) = log.poll()
     assert isinstance(polled.value, bytes)
     answer = ingest.decode_reply(polled.value).answer
@@ -75,25 +76,25 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
     with ingest.SqliteLog(path) as log:
         for user, item, at in rows:
             value = {"user": user, "item": item, "at": at, "page": {"n": 1}}
-            log.produce(ingest.UPDATES, json.dumps(value).encode())
+            log.produce(ingest.types.UPDATES, json.dumps(value).encode())
         query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", names=True)
-        log.produce(ingest.QUERIES, query)
+        log.produce(ingest.types.QUERIES, query)
     command = ["ingest", path, "--checkpoint", checkpoint]
     fields = ["--src-field", "user", "--dst-field", "item", "--time-field", "at"]
-    late = ["--names", "--late", "dead-letter", "--max-lateness", 50]
+    late = ["--names", "--set", "records.late=dead-letter", "--set", "records.max_lateness=50"]
     found = document(*command, *fields, *late, "--limit", 1)
     assert (found["operations"], found["resumed"]) == (1, False)
     rest = document(*command)
     assert (rest["resumed"], rest["total_operations"], rest["rejected"]) == (True, 3, 1)
     assert (rest["edges"], rest["named"]) == (2, 3)
-    with ingest.SqliteLog(path, topics=[ingest.REPLIES]) as log:
+    with ingest.SqliteLog(path, topics=[ingest.types.REPLIES]) as log:
         (polled,) = log.poll()
     assert isinstance(polled.value, bytes)
     assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
     run(*command, "--no-names", status=1)
     run(*command, "--src-field", "who", status=1)
     assert document("query", "degree", checkpoint, "alice")["results"][0]["degree"] == 1
-    run(*command, "--late", "drop", status=2)
+    run(*command, "--set", "records.late=drop", status=2)
 
 
 def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     hour = 3_600_000
     with ingest.SqliteLog(path) as log:
         for v, at in ((1, 0), (2, 20), (3, 30), (4, 2)):
-            log.produce(ingest.UPDATES, ingest.encode_row(0, v, time=at * hour))
+            log.produce(ingest.types.UPDATES, ingest.encode_row(0, v, time=at * hour))
     command = ["ingest", path, "--checkpoint", checkpoint]
     statistics = tmp_path / "run.jsonl"
     found = document(*command, "--window", "24h", "--batch-size", 1, "--limit", 2)
@@ -111,7 +112,7 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     assert facts["window"] == {**window, "expired_before": -4 * hour}
     assert (found["expired"], facts["expired"]) == (0, 0)
     assert document(*command, "--dry-run")["updates"] == {"append": 2}
-    rest = document(*command, "--batch-size", 1, "--statistics", statistics)
+    rest = document(*command, "--batch-size", 1, "--set", f"outputs.statistics={statistics}")
     assert read_run(statistics)["expired"].tolist() == [1, 1]
     assert (rest["expired"], document("info", checkpoint)["expired"]) == (2, 2)
     assert document(*command)["expired"] == 2, "since the stream began"
@@ -120,22 +121,24 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     assert "86400000 by event, expired before 21600000" in run("info", checkpoint).stdout
     assert "86400000 by event" in run(*command, "--window", "24h").stdout
     run(*command, "--window", "25h", status=1)
-    run(*command, "--window-time", "arrival", status=1)
+    run(*command, "--set", "records.window_time=arrival", status=1)
     run(*command, "--window", "a day", status=2)
     arrival = document("ingest", path, "--save", tmp_path / "g", "--window", 5,
-                       "--window-time", "arrival")  # fmt: skip
+                       "--set", "records.window_time=arrival")  # fmt: skip
     assert (arrival["window"]["time"], arrival["edges"]) == ("arrival", 4)
-    run("ingest", path, "--save", tmp_path / "g", "--window", 5, "--no-times", status=1)
+    timeless = "--set", "graph.times=false"
+    run("ingest", path, "--save", tmp_path / "g", "--window", 5, *timeless, status=1)
     assert document("ingest", path, "--save", tmp_path / "g")["window"] is None
 
 
 def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     with ingest.SqliteLog(path) as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
     statistics = tmp_path / "run.jsonl"
     process = subprocess.Popen(
-        command_line("ingest", path, "-c", checkpoint, "-f", "--statistics", statistics, "--json"),
+        command_line("ingest", path, "-c", checkpoint, "-f", "--json",
+                     "--set", f"outputs.statistics={statistics}"),
         cwd=ROOT, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -159,7 +162,7 @@ def test_a_signal_ends_a_followed_log_with_a_checkpoint(tmp_path: Path) -> None:
     "option, has",
     [
         ("--undirected", "--directed"),
-        ("--no-times", "--times"),
+        ("--set=graph.times=false", "--set graph.times=true"),
         ("--predecessors", "--no-predecessors"),
         ("--weight-dtype=none", "--weight-dtype float32"),
         ("--weight-dtype=float64", "--weight-dtype float32"),
@@ -171,7 +174,7 @@ def test_a_resume_names_the_option_that_differs(
     run("ingest", edge_file, "-c", tmp_path / "checkpoint")
     told = run("ingest", edge_file, "-c", tmp_path / "checkpoint", option, status=2).stderr
     plain = " ".join(told.replace("│", " ").split())
-    assert f"Invalid value for {option.replace('=', ' ')}: the graph in" in plain
+    assert f"Invalid value for {option.replace('=', ' ', 1)}: the graph in" in plain
     assert f"was made with {has}, which a resume cannot change" in plain
 
 
@@ -191,12 +194,12 @@ def test_checkpoints_are_read_past_a_damaged_one(edge_file: Path, tmp_path: Path
 def test_a_window_over_updates_without_a_time_is_told(tmp_path: Path, by: str, warns: bool) -> None:
     edges, state = tmp_path / "edges.txt", tmp_path / "state"
     edges.write_text("0 1\n1 2\n2 3\n")
-    said = run("ingest", edges, "-c", state, "--window", 5, "--window-time", by)
+    said = run("ingest", edges, "-c", state, "--window", 5, "--set", f"records.window_time={by}")
     assert "without a time" in said.stdout
     assert ("3 updates had no time, and nothing has moved it" in said.stderr) == warns
     timed = tmp_path / "timed.txt"
     timed.write_text("0 1 1 10\n1 2 1 20\n")
-    command = ["ingest", timed, "--window", 5, "--columns", "src dst weight time"]
+    command = ["ingest", timed, "--window", 5, "--set", "file.columns=src dst weight time"]
     said = run(*command, "-c", tmp_path / "other")
     assert "no time" not in said.stderr
 
@@ -208,8 +211,10 @@ def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
     def add(*rows: tuple[str, str, int | None]) -> None:
         with ingest.SqliteLog(path) as log:
             for u, v, at in rows:
-                log.produce(ingest.UPDATES, ingest.encode_row(u, v, time=at, names=True))
-            log.produce(ingest.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, "a", names=True))
+                log.produce(ingest.types.UPDATES, ingest.encode_row(u, v, time=at, names=True))
+            log.produce(
+                ingest.types.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, "a", names=True)
+            )
 
     def both(batch_size: int, *more: Any) -> tuple[Any, Any]:
         command = ["ingest", path, "--checkpoint", checkpoint, "--batch-size", batch_size, *more]
@@ -233,17 +238,16 @@ def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
     again = ["ingest", path, "--checkpoint", checkpoint, "--dry-run"]
     assert "30, late 0, without a time 0" in run(*again).stdout
     assert (document(*again)["expired"], document(*again)["operations"]) == (0, 0)
-    others: list[tuple[list[Any], int]] = [
-        (["--window", 51], 1), (["--window-time", "arrival"], 1), (["--no-times"], 2),
-    ]  # fmt: skip
+    arrival, timeless = ["--set", "records.window_time=arrival"], ["--set", "graph.times=false"]
+    others: list[tuple[list[Any], int]] = [(["--window", 51], 1), (arrival, 1), (timeless, 2)]
     for other, status in others:
         run(*again, *other, status=status)
         run(*again[:-1], *other, status=status)
     new = ["ingest", path, "--save", tmp_path / "g", "--names"]
-    for refused in (["--window", 5, "--no-times"], ["--window-time", "arrival"]):
+    for refused in (["--window", 5, *timeless], arrival):
         said = {run(*new, *refused, *dry_run, status=1).stderr for dry_run in ([], ["--dry-run"])}
         assert len(said) == 1, said
     assert document(*new, "--dry-run")["window"] is None
-    late = ["--late", "dead-letter", "--max-lateness", 1000]
+    late = ["--set", "records.late=dead-letter", "--set", "records.max_lateness=1000"]
     kept_out = document(*new, *window, *late, "--dry-run")
     assert (kept_out["window"]["late"], kept_out["dead_letters"]) == (0, {"late": 2})

@@ -49,7 +49,13 @@ class Topics:
 
     @property
     def ingest(self) -> list[str]:
-        return [*self.reading, "--reply-topic", self.replies, "--dead-letter-topic", self.letters]
+        return [
+            *self.reading,
+            "--set",
+            f"outputs.reply_topics={self.replies}",
+            "--set",
+            f"outputs.dead_letter_topic={self.letters}",
+        ]
 
 
 @pytest.fixture
@@ -155,7 +161,8 @@ def test_a_dry_run_reads_as_it_is_told(topics: Topics, tmp_path: Path) -> None:
     topics.produce(topics.updates, *values)
     options = ["--from-offsets", f"{topics.updates}:0=6,{topics.queries}=latest", "--dry-run",
                "--src-field", "user", "--dst-field", "item", "--time-field", "at",
-               "--names", "--late", "dead-letter", "--max-lateness", 50]  # fmt: skip
+               "--names", "--set", "records.late=dead-letter",
+               "--set", "records.max_lateness=50"]  # fmt: skip
     found = document(*topics.ingest, *options)
     assert (found["operations"], found["dead_letters"]) == (2, {"late": 1})
 
@@ -217,9 +224,9 @@ def test_bad_usage(topics: Topics, tmp_path: Path) -> None:
     run("ingest", *save, status=2)
     run("ingest", edges, "--kafka", topics.bootstrap, *save, status=2)
     run("ingest", edges, "--topic", "updates", *save, status=2)
-    run("ingest", edges, "--reply-topic", "replies", *save, status=2)
+    run("ingest", edges, "--set", "outputs.reply_topics=replies", *save, status=2)
     run(*topics.ingest, status=2)  # nothing would remain
-    run(*topics.reading, "--dead-letter-topic", topics.updates, *save, status=2)
+    run(*topics.reading, "--set", f"outputs.dead_letter_topic={topics.updates}", *save, status=2)
     run("query", "degree", edges, 0, "--kafka-config", edges, status=2)
     run("doctor", "--kafka-config", edges, status=2)
     absent = run("ingest", "--kafka", topics.bootstrap, "--topic", "absent", *save, status=1)

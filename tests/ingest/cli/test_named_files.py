@@ -64,7 +64,7 @@ def test_named_csv(tmp_path: Path) -> None:
     ] * 2
     path.write_bytes("müller,a\n".encode("latin-1") + b"b,c\n")
     rejected, _ = ingest.FileSource(path, names=True).poll()
-    assert isinstance(rejected.value, ingest.Rejected)
+    assert isinstance(rejected.value, ingest.sources.Rejected)
     assert rejected.value.reason == "src: not UTF-8"
 
 

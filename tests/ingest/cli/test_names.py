@@ -32,7 +32,7 @@ CORE = {"alice": 2, 2**63 + 1: 2, "5": 2, 5: 1, -7: 1, 'b "o", b\n': 1, "[red]$x
 def log(tmp_path: Path) -> Path:
     with ingest.SqliteLog(tmp_path / "log") as log:
         for src, dst in EDGES:
-            log.produce(ingest.UPDATES, ingest.encode_row(src, dst, names=True))
+            log.produce(ingest.types.UPDATES, ingest.encode_row(src, dst, names=True))
     return tmp_path / "log"
 
 
@@ -163,7 +163,7 @@ def test_diversity_and_its_picture(state: Path, tmp_path: Path) -> None:
 def test_bicliques(log: Path, tmp_path: Path) -> None:
     with ingest.SqliteLog(tmp_path / "buys") as buys:
         for src, dst in [("ann", "tea"), ("ann", "jam"), ("bob", "tea"), ("bob", "jam")]:
-            buys.produce(ingest.UPDATES, ingest.encode_row(src, dst, names=True))
+            buys.produce(ingest.types.UPDATES, ingest.encode_row(src, dst, names=True))
     state = tmp_path / "state"
     run("ingest", buys.path, "-c", state, "--names")
     found = document("run", "bicliques", state, "--p", 2, "--q", 2, "--list", 1)
@@ -229,7 +229,7 @@ def test_exports_have_names_or_a_table_of_them(
 def test_parquet_of_names_of_one_kind(tmp_path: Path, names: list[Any], dtype: str) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     with ingest.SqliteLog(tmp_path / "log") as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates(names[:1], names[1:], names=True))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates(names[:1], names[1:], names=True))
     run("ingest", log.path, "--save", tmp_path / "g.lpma", "--names")
     run("export", tmp_path / "g.lpma", tmp_path / "g.parquet")
     read = parquet.read_table(tmp_path / "g.parquet")

@@ -12,8 +12,8 @@ from tests.support.command_line import PNG, document, run
 
 def test_plots(store: Path, edge_file: Path, tmp_path: Path) -> None:
     statistics = tmp_path / "run.jsonl"
-    run("ingest", edge_file, "--save", tmp_path / "a.lpma", "--statistics", statistics,
-        "--batch-size", 1, "--segment-size", 2)  # fmt: skip
+    run("ingest", edge_file, "--save", tmp_path / "a.lpma", "--batch-size", 1,
+        "--set", f"outputs.statistics={statistics}", "--set", "graph.segment_size=2")  # fmt: skip
     found = document("plot", "latency", statistics, tmp_path / "latency.png")
     assert (found["batches"], found["operations"]) == (6, 6)
     assert found["expansions"] > 0

@@ -61,7 +61,7 @@ def test_queries_for_people(store: Path) -> None:
 def test_queries_to_a_running_pipeline(tmp_path: Path) -> None:
     path = tmp_path / "log"
     source = ingest.SqliteLog(path)
-    source.produce(ingest.UPDATES, ingest.encode_updates([0] * 9 + [1], [*range(9), 2]))
+    source.produce(ingest.types.UPDATES, ingest.encode_updates([0] * 9 + [1], [*range(9), 2]))
     graph = lpma.Graph(device="cpu", predecessors=True)
     pipeline = ingest.Pipeline(source, graph, max_reply_rows=4, batch_interval=0.02)
     thread = threading.Thread(target=pipeline.run)

@@ -21,7 +21,7 @@ NAMED = ingest.encode_updates(["a", "b"], ["c", "d"], names=True)
 def log(tmp_path: Path) -> Path:
     """A log whose vertices go by names."""
     with ingest.SqliteLog(tmp_path / "stream.log") as log:
-        log.produce_many(ingest.UPDATES, [NAMED] * 7)
+        log.produce_many(ingest.types.UPDATES, [NAMED] * 7)
     return tmp_path / "stream.log"
 
 
@@ -32,7 +32,7 @@ def letters_of(log: Path) -> int:
 
 def produce(log: Path, *records: bytes) -> None:
     with ingest.SqliteLog(log) as opened:
-        opened.produce_many(ingest.UPDATES, records)
+        opened.produce_many(ingest.types.UPDATES, records)
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["table", "json"])
@@ -69,7 +69,7 @@ def test_a_resume_keeps_its_dead_letters(log: Path, tmp_path: Path) -> None:
     """It fails all the same if nothing was ever applied, and keeps its place in the log. No store
     is saved over an older one."""
     with ingest.SqliteLog(tmp_path / "empty.log") as empty:
-        empty.create_topic(ingest.UPDATES)
+        empty.create_topic(ingest.types.UPDATES)
     old = tmp_path / "old.lpma"
     old.write_bytes(b"as it was")
     command = ["ingest", tmp_path / "empty.log", "--checkpoint", tmp_path / "c"]
@@ -153,7 +153,7 @@ def test_what_a_stream_rejects_is_told_while_it_is_followed(tmp_path: Path) -> N
         def take(*records: bytes) -> None:
             before = pipeline.outputs.rejected
             if records:
-                source.produce_many(ingest.UPDATES, records)
+                source.produce_many(ingest.types.UPDATES, records)
             while pipeline.outputs.rejected < before + (len(records) or 1):
                 pipeline.step()
 
@@ -178,7 +178,7 @@ def test_what_a_stream_rejects_is_told_while_it_is_followed(tmp_path: Path) -> N
         seconds[0] = 30.0
         look()
         assert len(screen.said) == 2, "nothing new"
-        source.produce(ingest.UPDATES, ingest.encode_row(1, 2))
+        source.produce(ingest.types.UPDATES, ingest.encode_row(1, 2))
         assert pipeline.run(1) == 1
 
 
@@ -222,8 +222,8 @@ def test_a_limit_or_late_rows_are_no_failure(tmp_path: Path) -> None:
     path = tmp_path / "stream.log"
     with ingest.SqliteLog(path) as log:
         for time in (100, 1):
-            log.produce(ingest.UPDATES, ingest.encode_row(1, 2, time=time))
-    late = run("ingest", path, "--checkpoint", tmp_path / "c", "--late", "reject")
+            log.produce(ingest.types.UPDATES, ingest.encode_row(1, 2, time=time))
+    late = run("ingest", path, "--checkpoint", tmp_path / "c", "--set", "records.late=reject")
     assert late.stderr == ""
     produce(path, NAMED, ingest.encode_row(3, 4))
     assert "rejected 1 record" in run("ingest", path, "-c", tmp_path / "d", "--limit", 3).stderr
@@ -232,5 +232,12 @@ def test_a_limit_or_late_rows_are_no_failure(tmp_path: Path) -> None:
 def test_useless_lateness_is_refused(tmp_path: Path) -> None:
     produce(tmp_path / "s.log", ingest.encode_row(1, 2))
     for more in ([], ["--dry-run"]):
-        command = ["ingest", tmp_path / "s.log", "-c", tmp_path / "c", "--max-lateness", 5]
+        command = [
+            "ingest",
+            tmp_path / "s.log",
+            "-c",
+            tmp_path / "c",
+            "--set",
+            "records.max_lateness=5",
+        ]
         assert "late='dead-letter'" in run(*command, *more, status=1).stderr

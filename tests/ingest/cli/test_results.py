@@ -88,10 +88,13 @@ def test_results_go_to_a_file_also_of_an_edge_file(
         (["--track", "core", "--alert", "core > 1"], "--results-file"),
         (["--track", "core", "--results-topic", "updates"], "another topic"),
         (["--track", "core", "--results-topic", "replies"], "the topic of replies"),
-        (["--track", "core", "--results-topic", "x", "--reply-topic", "x"], "the topic of replies"),
+        (
+            ["--track", "core", "--results-topic", "x", "--set", "outputs.reply_topics=x"],
+            "the topic of replies",
+        ),
         (["--track", "core", "--results-topic", "dead-letters"], "the topic of dead letters"),
         (
-            ["--track", "core", "--results-topic", "x", "--dead-letter-topic", "x"],
+            ["--track", "core", "--results-topic", "x", "--set", "outputs.dead_letter_topic=x"],
             "the topic of dead letters",
         ),
         (["--track", "core", "--results-topic", ""], "a name is missing"),
@@ -113,7 +116,11 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
     [
         ("s", ["--save", "s"], "the file of --save"),
         ("s", ["--save", "there/../s"], "the file of --save"),
-        ("s", ["--save", "a", "--statistics", "link/s"], "the file of --statistics"),
+        (
+            "s",
+            ["--save", "a", "--set", "outputs.statistics=link/s"],
+            "the file of outputs.statistics",
+        ),
         ("a", ["--save", "b", "--from-store", "a"], "the file of --from-store"),
         ("stream.log", ["--save", "a"], "what is read"),
         ("hard", ["--save", "a"], "what is read"),

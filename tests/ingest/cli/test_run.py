@@ -171,7 +171,7 @@ def test_a_checkpoint(edge_file: Path, tmp_path: Path) -> None:
 def test_a_stream_under_way(tmp_path: Path) -> None:
     """A checkpoint is read beside the pipeline that writes it."""
     with ingest.SqliteLog(tmp_path / "log") as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates([0, 1], [1, 2]))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0, 1], [1, 2]))
         graph = lpma.Graph(device="cpu")
         with ingest.Pipeline(log, graph, checkpoint=tmp_path / "c") as pipeline:
             pipeline.step()
@@ -248,7 +248,7 @@ def test_failures_are_status_1(store: Path, tmp_path: Path) -> None:
 
 def test_a_stream_is_said_to_be_one(tmp_path: Path) -> None:
     with ingest.SqliteLog(tmp_path / "log.db") as log:
-        log.create_topic(ingest.UPDATES)
+        log.create_topic(ingest.types.UPDATES)
     for target in (tmp_path / "log.db", "kafka://localhost:1"):
         for arguments in (
             ["run", "bicliques", target, "--p", 2, "--q", 2],

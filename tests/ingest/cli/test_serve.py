@@ -158,8 +158,12 @@ def test_an_insecure_address_is_said_aloud() -> None:
         (["--address", "nonsense"], 2, "give a port"),
         (["--address", "0", "--token-file", "none"], 1, "no such file"),
         (["--address", "0", "--token-file", "weak"], 1, "openssl rand"),
-        (["--address", "0", "--tls-cert", "none"], 1, "--tls-key"),
-        (["--address", "0", "--tls-cert", "weak", "--tls-key", "weak"], 1, "no certificate"),
+        (["--address", "0", "--set", "serve.tls_cert=none"], 1, "serve.tls_key"),
+        (
+            ["--address", "0", "--set", "serve.tls_cert=weak", "--set", "serve.tls_key=weak"],
+            1,
+            "no certificate",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_line(
@@ -190,7 +194,7 @@ def test_a_port_in_use_is_told_in_a_line(store: Path) -> None:
 
 def test_options_of_serving_need_it(edge_file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "saved"
-    told = run("ingest", edge_file, "--save", saved, "--allow-host", "x", status=2)
+    told = run("ingest", edge_file, "--save", saved, "--set", "serve.allow_hosts=x", status=2)
     assert "--serve" in told.stderr
 
 
@@ -207,7 +211,7 @@ def test_updates_go_to_a_topic_that_is_read(
     with ingest.SqliteLog(tmp_path / "log") as log:
         log.create_topic("updates")
     given = (tmp_path / "log", "--checkpoint", tmp_path / "state", *options)
-    told = run("ingest", *given, "--updates-topic", "elsewhere", status=2)
+    told = run("ingest", *given, "--set", "serve.updates_topic=elsewhere", status=2)
     assert said in " ".join(told.stderr.replace("│", " ").split())
     assert not (tmp_path / "state").exists()
 
@@ -218,7 +222,7 @@ def test_updates_go_to_the_topic_that_is_named(kafka: Cluster, tmp_path: Path) -
     options = ["--kafka", kafka.bootstrap, "--topic", orders, "--topic", returns, "--serve", 0]
     post = request("/v1/updates", "POST", b'{"src": 1, "dst": 2}', Content_Type="application/json")
     for named, status in ((False, 409), (True, 202)):
-        more = ["--updates-topic", returns] if named else []
+        more = ["--set", f"serve.updates_topic={returns}"] if named else []
         state = ["--follow", "--checkpoint", tmp_path / f"state{status}"]
         with running("ingest", *options, *more, *state, folder=tmp_path) as (_, port):
             answer = ask(port, post)

@@ -96,7 +96,7 @@ def test_a_place_that_is_not_there(
 
 def test_rows_are_not_counted_under_a_late_policy(log: Path, tmp_path: Path) -> None:
     """Which are late depends on what was read before: neither side may have one."""
-    late = ["--late", "reject", "--max-lateness", 5]
+    late = ["--set", "records.late=reject", "--set", "records.max_lateness=5"]
     state, other = tmp_path / "state", tmp_path / "other"
     run("ingest", log, "-c", state, "--limit", 5, *late)
     begin = ["ingest", log, "-c", other, "--from-offsets", "updates:0=1+4"]

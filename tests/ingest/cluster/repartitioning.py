@@ -8,7 +8,8 @@ from typing import Any
 
 import ingest
 import lpma
-from ingest import Partition, Polled, RecordError, Repartition, SqliteLog
+from ingest import Partition, RecordError, Repartition, SqliteLog
+from ingest.sources import Polled
 from tests.support.shards import Content, applied, apply, content, joined
 
 P = 3

@@ -140,7 +140,7 @@ def check_snapshots(written: Written, state: Path) -> None:
 def test_as_one_graph_whatever_is_killed(tmp_path: Path, directed: bool) -> None:
     written = Written(tmp_path / "log", directed)
     state, kept = tmp_path / "state", tmp_path / "kept"
-    options = ["--keep", kept, "--checkpoint-interval", 0.2]
+    options = ["--keep", kept, "--set", "checkpoints.interval=0.2"]
     with running(written, state, *options) as process:
         check(written, state)
         check_snapshots(written, state)
@@ -198,7 +198,7 @@ def test_vertices_with_names(tmp_path: Path) -> None:
 def test_a_place_that_refuses_copies_is_told(tmp_path: Path) -> None:
     written = Written(tmp_path / "log", directed=False)
     kept = tmp_path / "kept"
-    with running(written, tmp_path / "state", "--keep", kept, "--checkpoint-interval", 0.1):
+    with running(written, tmp_path / "state", "--keep", kept, "--set", "checkpoints.interval=0.1"):
         manifests = "*/*/checkpoint.json"
         wait_for(lambda: len(list(kept.glob(manifests))) >= SHARDS, "a copy of each shard")
         shutil.rmtree(kept)

@@ -173,7 +173,7 @@ def test_the_command_on_a_full_disk(log: ingest.SqliteLog, tmp_path: Path) -> No
 
     process = subprocess.Popen(
         command_line("cluster", "run", log.path, "--shards", 2, "-c", state,
-                     "--checkpoint-operations", 1),
+                     "--set", "checkpoints.operations=1"),
         stdout=subprocess.DEVNULL, stderr=said.open("wb"), preexec_fn=limited,
     )  # fmt: skip
     try:

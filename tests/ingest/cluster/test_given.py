@@ -155,14 +155,14 @@ def test_a_pipelines_settings_are_looked_at(
 
 def test_only_what_a_cluster_takes_is_recommended(log: SqliteLog, tmp_path: Path) -> None:
     for name in ("record", "devic", "recordz", "colour"):
-        with pytest.raises(ingest.UnknownSetting) as told:
+        with pytest.raises(ingest.errors.UnknownSetting) as told:
             Cluster(log, 2, checkpoint=tmp_path / "state", **{name: 1})  # type: ignore[arg-type]
         hint = str(told.value).partition(f"{name!r}: ")[2]
         for refused in ("records", "device"):
             assert refused not in hint.removesuffix("?").replace(",", "").split()
-    with pytest.raises(ingest.UnknownSetting, match="did you mean devices"):
+    with pytest.raises(ingest.errors.UnknownSetting, match="did you mean devices"):
         Cluster(log, 2, checkpoint=tmp_path / "state", devics="cpu")
-    with pytest.raises(ingest.UnknownSetting, match="did you mean records"):
+    with pytest.raises(ingest.errors.UnknownSetting, match="did you mean records"):
         ingest.Pipeline(log, lpma.Graph(device="cpu"), record=1)  # type: ignore[call-arg]
 
 

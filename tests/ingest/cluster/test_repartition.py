@@ -37,7 +37,7 @@ def test_what_is_no_update_is_counted_and_told(tmp_path: Path) -> None:
         letters: list[ingest.DeadLetter] = []
         with one_of(tmp_path, log, shards=1, dead_letters=letters.append) as task:
             done = task.run()
-        assert done == ingest.Repartitioned(
+        assert done == ingest.cluster.repartition.Repartitioned(
             records=9, operations=4, repeats=1, queries=1, markers=1, rejected=2
         )
         assert [letter.offset for letter in letters] == [1, 7]
@@ -145,14 +145,14 @@ def test_it_goes_on_with_the_same_settings_alone(
 def test_a_topic_that_was_made_again_is_another(begun: SqliteLog, tmp_path: Path) -> None:
     begun.delete_topic("split")
     begun.create_topic("split", P)
-    with pytest.raises(ingest.IdentityError, match="created again"):
+    with pytest.raises(ingest.errors.IdentityError, match="created again"):
         one_of(tmp_path, begun)
 
 
 def test_a_source_that_was_rewritten_is_another(begun: SqliteLog, tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(begun.path)) as database, database:
         database.execute("UPDATE records SET value = x'01' WHERE offset = 9")
-    with pytest.raises(ingest.RewrittenError):
+    with pytest.raises(ingest.errors.RewrittenError):
         one_of(tmp_path, begun)
 
 

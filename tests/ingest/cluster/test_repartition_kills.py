@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import ingest
-from ingest import Partition, Polled, Repartition, SourceError, SqliteLog
+from ingest import Partition, Repartition, SourceError, SqliteLog
 from ingest.cluster import repartition as module
 from ingest.formats.markers import marker_of
+from ingest.sources import Polled
 from tests.conftest import soak
 from tests.ingest.cluster.repartitioning import (
     P,

@@ -91,7 +91,7 @@ def test_queries_come_back(id: str, u: int, v: int, steps: int, deadline: int) -
         return
     data = ingest.encode_query(id, Kind.EDGE, u, v, reply="r.1", deadline=deadline)
     record = ingest.decode_record(data)
-    assert record.queries == (ingest.Query(id, Kind.EDGE, u, v, "r.1", deadline),)
+    assert record.queries == (ingest.types.Query(id, Kind.EDGE, u, v, "r.1", deadline),)
     assert len(record.batch) == 0
     hops = ingest.decode_record(ingest.encode_query(id, Kind.HOPS, u, steps=steps)).queries[0]
     assert (hops.kind, hops.dst, hops.reply, hops.deadline) == (Kind.HOPS, steps, None, None)
@@ -237,7 +237,7 @@ def equal(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("reply", replies(), ids=lambda reply: reply.kind.name)
 def test_replies_come_back(reply: Reply) -> None:
-    got = ingest.decode_reply(ingest.encode_reply(reply))
+    got = ingest.decode_reply(ingest.formats.replies.encode_reply(reply))
     assert (got.id, got.kind, got.version, got.time, got.error) == (
         "id",
         reply.kind,
@@ -250,7 +250,7 @@ def test_replies_come_back(reply: Reply) -> None:
 
 def test_errors_come_back_clipped() -> None:
     reply = Reply("id", Kind.HOPS, 1, 2, None, "hops", "é" * 5000)
-    got = ingest.decode_reply(ingest.encode_reply(reply))
+    got = ingest.decode_reply(ingest.formats.replies.encode_reply(reply))
     assert (got.error, got.answer) == ("hops", None)
     assert got.message == "é" * 512
 
@@ -259,9 +259,9 @@ def test_a_reply_is_bounded() -> None:
     n = MAX_REPLY_BYTES // 4
     huge = Neighbors(np.array([0, n]), np.zeros(n, np.uint32))
     with pytest.raises(RecordError, match="ask for less"):
-        ingest.encode_reply(Reply("id", Kind.HOPS, 1, 2, huge))
+        ingest.formats.replies.encode_reply(Reply("id", Kind.HOPS, 1, 2, huge))
     with pytest.raises(RecordError, match="neither"):
-        ingest.encode_reply(Reply("id", Kind.HOPS, 1, 2))
+        ingest.formats.replies.encode_reply(Reply("id", Kind.HOPS, 1, 2))
 
 
 def letter_of(record: bytes, reason: str = "because") -> ingest.DeadLetter:
@@ -273,7 +273,7 @@ def letter_of(record: bytes, reason: str = "because") -> ingest.DeadLetter:
 def test_dead_letters_come_back(size: int) -> None:
     """With the hash of the whole record, which is written only where the record is cut."""
     letter = letter_of(b"x" * size)
-    encoded = ingest.encode_dead_letter(letter)
+    encoded = ingest.formats.replies.encode_dead_letter(letter)
     assert ingest.decode_dead_letter(encoded) == letter
     assert (letter.sha256 in encoded) == (size > 65536)
 
@@ -283,7 +283,7 @@ def test_a_dead_letter_is_cut_to_fit(size: int, reason: str, limit: int) -> None
     """First its value, then its reason; its place, its size and its hash stay."""
     letter = letter_of(b"x" * size, reason)
     cut = letter.within(limit)
-    encoded = ingest.encode_dead_letter(cut)
+    encoded = ingest.formats.replies.encode_dead_letter(cut)
     got = ingest.decode_dead_letter(encoded)
     assert len(encoded) <= max(limit, 256)
     assert (got.topic, got.partition, got.offset) == ("updates", 3, 9)
@@ -291,7 +291,7 @@ def test_a_dead_letter_is_cut_to_fit(size: int, reason: str, limit: int) -> None
     assert got.value == letter.value[: len(got.value)]
     if len(got.value) < len(letter.value):
         assert len(encoded) >= min(limit, 256) - 10, "no more is cut than must be"
-    whole = ingest.decode_dead_letter(ingest.encode_dead_letter(letter)).reason
+    whole = ingest.decode_dead_letter(ingest.formats.replies.encode_dead_letter(letter)).reason
     assert got.reason == whole or not got.value
 
 
@@ -305,6 +305,6 @@ def test_dead_letters_of_older_releases_are_read() -> None:
 
 def test_a_long_error_is_cut_to_fit() -> None:
     reply = Reply("id", Kind.HOPS, 1, 2, None, "hops", "é" * 500).within(400)
-    encoded = ingest.encode_reply(reply)
+    encoded = ingest.formats.replies.encode_reply(reply)
     assert len(encoded) <= 400
     assert ingest.decode_reply(encoded).message == "é" * 72

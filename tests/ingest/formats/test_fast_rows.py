@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import Partition, Polled
+from ingest import Partition
 from ingest.formats.fast_rows import MIN_RUN, coalesce_rows
+from ingest.sources import Polled
 from lpma import Kind
 from lpma.batch.columns import Columns
 from tests.conftest import soak

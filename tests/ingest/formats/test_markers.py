@@ -47,7 +47,7 @@ def test_nothing_else_is_one(data: bytes) -> None:
         encode_marker(1) + b"\x00",
         bytearray(encode_marker(1)),
         None,
-        ingest.Rejected(b"", "bad"),
+        ingest.sources.Rejected(b"", "bad"),
     ],
 )
 def test_what_looks_like_a_marker_is_none(other: object) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest import RecordError, Result, decode_result, encode_result
-from ingest.formats.results import MAX_RESULT_ROWS, decode_result_line, result_line
+from ingest import RecordError, Result, decode_result
+from ingest.formats.results import MAX_RESULT_ROWS, decode_result_line, encode_result, result_line
 
 TOTAL = Result("5f0c", 7, 0, 1, 9, "triangles", None, 3, 4)
 CORE = Result(

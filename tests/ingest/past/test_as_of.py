@@ -311,7 +311,7 @@ def test_a_damaged_journal_ends_what_can_be_had(device: str, run: Recorder) -> N
 def test_another_source_is_refused(device: str, run: Recorder, tmp_path: Path) -> None:
     with SqliteLog(tmp_path / "other") as other:
         other.produce("updates", b"1")
-        with pytest.raises(ingest.IdentityError):
+        with pytest.raises(ingest.errors.IdentityError):
             ingest.as_of(run.state, other, version=2, device=device)
 
 
@@ -409,7 +409,7 @@ def test_a_resume_that_asks_other_queries(device: str, run: Recorder) -> None:
 
 def test_an_older_checkpoint_says_nothing_of_it() -> None:
     """What a release before the ladder wrote is read as its defaults."""
-    state = State(ingest.Identity("cluster", {}), {})
+    state = State(ingest.sources.Identity("cluster", {}), {})
     known = state.to_json()
     assert State.from_json(known, []) == state
     for name in ("keep_checkpoints", "reply_topics", "max_hops"):

@@ -13,8 +13,6 @@ import pytest
 import ingest
 import lpma
 from ingest import (
-    REPLIES,
-    UPDATES,
     Ask,
     Client,
     Pipeline,
@@ -27,6 +25,7 @@ from ingest import (
 )
 from ingest.queries.client import _Call
 from ingest.timers import now_ms
+from ingest.types import REPLIES, UPDATES
 from lpma import Kind
 from tests.support.oracles import assert_same
 from tests.support.serving import NEIGHBOURS, answered, every_query, ids_of, serving

@@ -9,17 +9,8 @@ from pathlib import Path
 import pytest
 
 import ingest
-from ingest import (
-    QUERIES,
-    UPDATES,
-    Ask,
-    Client,
-    Partition,
-    Pipeline,
-    QueryError,
-    QueryTimeout,
-    SqliteLog,
-)
+from ingest import Ask, Client, Partition, Pipeline, QueryError, QueryTimeout, SqliteLog
+from ingest.types import QUERIES, UPDATES
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.serving import ids_of, running, sent, serving

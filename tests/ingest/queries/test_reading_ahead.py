@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import QUERIES, Pipeline, Reply, SqliteLog
+from ingest import Pipeline, Reply, SqliteLog
 from ingest.pipeline import intake
 from ingest.sources.sqlite import order
-from ingest.types import Polled
+from ingest.types import QUERIES, Polled
 from lpma import Batch, Columns, Kind
 from tests.conftest import soak
 from tests.support.serving import flood, sent

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 import ingest
-from ingest import REPLIES, Reply, SqliteLog
+from ingest import Reply, SqliteLog
 from ingest.queries.reply_reader import ReplyReader
 from ingest.sources import Polled
+from ingest.types import REPLIES
 from lpma import Kind
 from tests.support.waiting import HANGS_S
 
 
 def reply_to(id: str, version: int = 1) -> bytes:
-    return ingest.encode_reply(Reply(id, Kind.DEGREE, version, 0, np.array([version])))
+    return ingest.formats.replies.encode_reply(
+        Reply(id, Kind.DEGREE, version, 0, np.array([version]))
+    )
 
 
 def come(reader: ReplyReader, *ids: str) -> list[Reply]:

@@ -8,20 +8,11 @@ from typing import Any
 import pytest
 
 import ingest
-from ingest import (
-    QUERIES,
-    REPLIES,
-    UPDATES,
-    Ask,
-    Client,
-    Partition,
-    Pipeline,
-    QueryRefused,
-    SqliteLog,
-)
+from ingest import Ask, Client, Partition, Pipeline, QueryRefused, SqliteLog
 from ingest.pipeline.batching import BufferedRows
 from ingest.pipeline.intake import Backlog
 from ingest.queries import client as client_module
+from ingest.types import QUERIES, REPLIES, UPDATES
 from lpma import Kind
 from tests.support.serving import flood, ids_of, sent, serving
 from tests.support.stream_model import SavedModel
@@ -99,7 +90,7 @@ def test_the_ends_of_the_source_are_looked_up_seldom(log: SqliteLog, monkeypatch
     flood(log, 6)
     assert not backlog.overlong()
     assert looks == 0, "nothing is known to be a query"
-    query = ingest.Query("q", Kind.DEGREE, 1)
+    query = ingest.types.Query("q", Kind.DEGREE, 1)
     backlog.note([BufferedRows(queries, 0, 0, query=query)])
     assert set(backlog.overlong()) == {queries}
     source.poll()

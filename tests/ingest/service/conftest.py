@@ -61,7 +61,7 @@ class Standstill:
         self._begun, self._over = threading.Event(), threading.Event()
 
     def begins(self, served: Served) -> None:
-        served.context.interludes.ask(self._stand)
+        served.context.requests.ask(self._stand)
         assert self._begun.wait(HANGS_S)
 
     def _stand(self, moment: Any) -> None:
@@ -156,7 +156,7 @@ def serve_store() -> Iterator[Callable[..., Served]]:
 
     def serve(graph: lpma.Graph, *, limits: Limits | None = None) -> Served:
         stored = StoredGraph(graph)
-        context = Context(stored.interludes, graph, None, "store", limits or Limits())
+        context = Context(stored.requests, graph, None, "store", limits or Limits())
         url, stop = start_server(context)
         closers.extend([stop, context.close, stored.close])
         return Served(context, url)

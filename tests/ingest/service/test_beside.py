@@ -87,15 +87,15 @@ def test_a_job_that_was_not_begun_is_dropped(worker: Worker) -> None:
 
 def test_a_stopped_job_does_not_wait_for_its_turn(worker: Worker) -> None:
     """And the stream does not stop for it when it comes to it."""
-    context: Any = type("", (), {"interludes": GraphRequests(), "limits": Limits(deadline_s=1e6)})()
+    context: Any = type("", (), {"requests": GraphRequests(), "limits": Limits(deadline_s=1e6)})()
     asked: list[Any] = []
     job = worker.begin(lambda job: job.copied(context, asked.append))
-    while context.interludes.due(False) is None:
+    while context.requests.due(False) is None:
         pass
     job.stop()
     with pytest.raises(Stopped):
         job.future.result(60)
-    context.interludes.answer(_moment(), 0, lambda: None)
+    context.requests.answer(_moment(), 0, lambda: None)
     assert not asked
 
 
@@ -110,7 +110,7 @@ def test_what_does_not_come_in_time_is_not_done(worker: Worker) -> None:
         asyncio.run(beside.in_turn(context, asked.append))
     with pytest.raises(Problem, match="did not come to it in time"):
         worker.begin(lambda job: job.copied(context, asked.append)).future.result(60)
-    context.interludes.answer(_moment(), 0, lambda: None)
+    context.requests.answer(_moment(), 0, lambda: None)
     assert not asked
 
 

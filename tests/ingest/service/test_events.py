@@ -108,8 +108,8 @@ def test_a_dead_letter_and_a_checkpoint_are_told(serve_stream: Serve) -> None:
 def test_alerts_and_kept_figures_are_told(serve_stream: Serve) -> None:
     served = serve_stream(settings={"track": ("core", "triangles")})
     rules = (parse_rule("edges > 2"), parse_rule("triangles > 0", ["triangles"]))
-    graph, interludes = served.context.graph, served.context.interludes
-    hub = Hub(Context(interludes, graph, served.pipeline, alerts=rules))
+    graph, requests = served.context.graph, served.context.requests
+    hub = Hub(Context(requests, graph, served.pipeline, alerts=rules))
     try:
         served.produce([1, 2, 1], [2, 3, 3])
         wait_for(lambda: _told(hub, "alert", "triangles > 0"), "the alert")

@@ -32,7 +32,7 @@ def test_the_names_it_goes_by(serve_guarded: Serve, host: str, status: int, path
 def test_a_name_that_is_not_its_own_is_told_how(serve_guarded: Serve) -> None:
     answer = ask(serve_guarded(), request("/", Host="store:80"))
     assert answer.status == 421
-    assert "--allow-host store" in problem(answer)
+    assert "--set serve.allow_hosts=store" in problem(answer)
 
 
 def test_no_host_and_two_hosts(serve_guarded: Serve) -> None:

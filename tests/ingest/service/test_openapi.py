@@ -32,7 +32,7 @@ def documented() -> set[tuple[str, str]]:
 
 def routed() -> Iterator[tuple[str, str]]:
     graph = lpma.Graph(device="cpu")
-    with StoredGraph(graph) as stored, Context(stored.interludes, graph) as context:
+    with StoredGraph(graph) as stored, Context(stored.requests, graph) as context:
         for route in make_app(context).routes:
             path = re.sub(r":\w+\}", "}", route.path)  # type: ignore[attr-defined]
             for method in route.methods or ():  # type: ignore[attr-defined]

@@ -55,6 +55,6 @@ def test_an_error_ends_it() -> None:
 
 def test_the_command_line_serves_so() -> None:
     graph = lpma.Graph()
-    with StoredGraph(graph) as stored, serving(Context(stored.interludes, graph), "0", Access()):
+    with StoredGraph(graph) as stored, serving(Context(stored.requests, graph), "0", Access()):
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0

@@ -29,9 +29,9 @@ class Desk:
     def __init__(self, **limits: Any) -> None:
         self.graph = lpma.Graph(device="cpu")
         self.graph.insert([1, 1, 2], [2, 3, 3])
-        self.interludes = GraphRequests()
-        self.held: list[int] = []  # how many questions of ours each interlude had
-        self.queue = QueryQueue(Context(self.interludes, self.graph, limits=Limits(**limits)))
+        self.requests = GraphRequests()
+        self.held: list[int] = []  # how many questions of ours each turn had
+        self.queue = QueryQueue(Context(self.requests, self.graph, limits=Limits(**limits)))
 
     def ask(self, u: int | list[int], receive: Any = None) -> asyncio.Task[Any]:
         given: list[Name] = [*u] if isinstance(u, list) else [u]
@@ -39,10 +39,10 @@ class Desk:
         return asyncio.ensure_future(self.queue.ask(client, Kind.DEGREE, given))
 
     async def answer(self) -> None:
-        """Hold one interlude."""
+        """Hold one turn."""
         await all_is_done()
         self.held.append(len(self.queue._sent))
-        self.interludes.answer(GraphView(self.graph, None, 1, 1), 0, lambda: None)
+        self.requests.answer(GraphView(self.graph, None, 1, 1), 0, lambda: None)
         await all_is_done()
 
 
@@ -177,7 +177,7 @@ def test_the_end_of_the_stream_is_told() -> None:
         desk = Desk()
         task = desk.ask(1)
         await all_is_done()
-        desk.interludes.close("the stream ended")
+        desk.requests.close("the stream ended")
         for ended in (task, desk.ask(1)):
             with pytest.raises(PipelineError, match="ended"):
                 await ended
@@ -186,19 +186,19 @@ def test_the_end_of_the_stream_is_told() -> None:
 
 
 def test_figures_do_not_wait_for_a_heavy_question() -> None:
-    """What has its own ask is told in the interlude in which a heavy question is cut off."""
+    """What has its own ask is told in the turn in which a heavy question is cut off."""
 
     async def run() -> None:
         desk = Desk()
         heavy = desk.ask([1, 2])
         await all_is_done()
-        told = desk.interludes.ask(lambda moment: moment.version)
-        desk.interludes.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+        told = desk.requests.ask(lambda moment: moment.version)
+        desk.requests.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         assert told.result(0) == 1
         assert not heavy.done()
         for _ in range(2):
             await all_is_done()
-            desk.interludes.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
+            desk.requests.answer(GraphView(desk.graph, None, 1, 1, -1.0), 0, lambda: None)
         with pytest.raises(Problem, match="snapshot") as refused:
             await heavy
         assert refused.value.status_code == 413

@@ -127,7 +127,7 @@ def test_half_a_request_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_service_is_up_when_it_is_made_and_gone_when_it_is_closed() -> None:
     closed: list[bool] = []
     with StoredGraph(lpma.Graph(device="cpu")) as stored:
-        context = Context(stored.interludes, stored.graph)
+        context = Context(stored.requests, stored.graph)
         context.on_close(lambda: closed.append(True))
         with Service(context) as service:
             assert service.url == f"http://127.0.0.1:{service.port}"
@@ -142,7 +142,7 @@ def test_the_service_is_up_when_it_is_made_and_gone_when_it_is_closed() -> None:
 def test_watchers_of_events_are_let_go_when_it_is_closed() -> None:
     """At once, though their answers have no end and somebody else is being answered."""
     with StoredGraph(lpma.Graph(device="cpu")) as stored:
-        context = Context(stored.interludes, stored.graph)
+        context = Context(stored.requests, stored.graph)
         timeouts = Timeouts(grace_s=1e6)
         with Service(context, timeouts=timeouts) as service, connect(service.port) as watcher:
             watcher.sendall(request("/v1/events"))
@@ -157,7 +157,7 @@ def test_watchers_of_events_are_let_go_when_it_is_closed() -> None:
 
 def test_what_is_refused_is_counted() -> None:
     with StoredGraph(lpma.Graph(device="cpu")) as stored:
-        context = Context(stored.interludes, stored.graph)
+        context = Context(stored.requests, stored.graph)
         with Service(context, access=Access(READ)) as service:
             assert ask(service.port, request("/v1/graph")).status == 401
             assert ask(service.port, request("/", Host="evil.org")).status == 421

@@ -377,7 +377,7 @@ def test_updates_go_nowhere_while_it_is_not_said_which_topic_takes_them(
         with Pipeline(log, lpma.Graph(device="cpu")) as pipeline:
             answer = answered(pipeline)
             assert (answer.status, said in json.loads(answer.body)["detail"]) == (409, True)
-            assert len(read) == 1 or "--updates-topic" in json.loads(answer.body)["detail"]
+            assert len(read) == 1 or "serve.updates_topic" in json.loads(answer.body)["detail"]
             assert pipeline.run("end") == 0, "nothing was written"
             if len(read) > 1:
                 with pytest.raises(ingest.SourceError, match="name one of a, b"):

@@ -46,7 +46,7 @@ def service(context: Context) -> Iterator[Service]:
 
 def step(context: Context) -> None:
     graph = context.graph
-    context.interludes.answer(GraphView(graph, None, graph.version, 0), 0, lambda: None)
+    context.requests.answer(GraphView(graph, None, graph.version, 0), 0, lambda: None)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=["GET", "POST"])
@@ -81,7 +81,7 @@ def test_a_client_that_left_is_dropped(context: Context, service: Service, asked
     step(context)
     with connect(service.port) as other:
         other.sendall(asked)
-        wait_for(lambda: context.interludes.due(False) is not None, "the question")  # it is asked
+        wait_for(lambda: context.requests.due(False) is not None, "the question")  # it is asked
         step(context)
         assert read_answer(other).status == 200
 
@@ -93,10 +93,10 @@ def test_who_leaves_between_two_answers_is_no_error(
     for _ in range(5):
         with connect(service.port) as client:
             client.sendall(3 * ASKED[0])
-            wait_for(lambda: context.interludes.due(False) is not None, "the question")
+            wait_for(lambda: context.requests.due(False) is not None, "the question")
             step(context)
             assert read_answer(client).status == 200
-            wait_for(lambda: context.interludes.due(False) is not None, "the question")
+            wait_for(lambda: context.requests.due(False) is not None, "the question")
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         wait_for(lambda: context.figures.in_progress == 0, "it is dropped")
         step(context)

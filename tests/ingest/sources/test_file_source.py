@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import FileSource, IdentityError, JsonFields, OffsetError, Rejected, SourceError
+from ingest import FileSource, JsonFields, OffsetError, SourceError
+from ingest.errors import IdentityError
+from ingest.sources import Rejected
 from ingest.sources.files import opening
 from ingest.state.checkpoint import State
 from lpma.batch.columns import Columns

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ingest import IdentityError, KafkaSink, KafkaSource, OffsetError, Partition, SourceError
+from ingest import KafkaSink, KafkaSource, OffsetError, Partition, SourceError
+from ingest.errors import IdentityError
 from tests.support.broker import Cluster
 from tests.support.waiting import HANGS_S
 

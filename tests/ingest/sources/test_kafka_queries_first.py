@@ -7,7 +7,9 @@ import time
 import pytest
 
 import ingest
-from ingest import QUERIES, KafkaSource, Partition, Polled
+from ingest import KafkaSource, Partition
+from ingest.sources import Polled
+from ingest.types import QUERIES
 from lpma import Kind
 from tests.support.fault_broker import FaultBroker
 from tests.support.waiting import HANGS_S

@@ -13,7 +13,8 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import TopicPartition
 
-from ingest import Partition, Rejected
+from ingest import Partition
+from ingest.sources import Rejected
 from ingest.sources.kafka.batches import walk
 from ingest.sources.kafka.records import PartitionRecords
 

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 import ingest
-from ingest import (
-    IdentityError,
-    LockedError,
-    OffsetError,
-    PipelineError,
-    SourceError,
-)
+from ingest import LockedError, OffsetError, PipelineError, SourceError
+from ingest.errors import IdentityError
 from tests.support.fault_stream import UPDATES, Stream
 
 pytestmark = pytest.mark.system

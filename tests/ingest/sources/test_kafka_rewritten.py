@@ -11,7 +11,8 @@ import pytest
 from kafka import KafkaProducer
 
 import ingest
-from ingest import KafkaSink, KafkaSource, OffsetError, Partition, Pipeline, RewrittenError
+from ingest import KafkaSink, KafkaSource, OffsetError, Partition, Pipeline
+from ingest.errors import RewrittenError
 from tests.support.broker import Cluster
 from tests.support.events import events_named
 from tests.support.fault_broker import FaultBroker

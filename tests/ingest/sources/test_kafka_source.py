@@ -14,15 +14,9 @@ import pytest
 from kafka import KafkaProducer
 
 import ingest
-from ingest import (
-    IdentityError,
-    KafkaSink,
-    KafkaSource,
-    OffsetError,
-    Partition,
-    Polled,
-    SourceError,
-)
+from ingest import KafkaSink, KafkaSource, OffsetError, Partition, SourceError
+from ingest.errors import IdentityError
+from ingest.sources import Polled
 from tests.support.broker import PASSWORD, USER, Cluster
 from tests.support.waiting import HANGS_S
 
@@ -215,7 +209,7 @@ def test_a_record_without_a_value_is_rejected_not_lost(kafka: Cluster) -> None:
     producer.close()
     with KafkaSource(kafka.bootstrap, [topic]) as source:
         (polled,) = drained(source)
-        assert isinstance(polled.value, ingest.Rejected)
+        assert isinstance(polled.value, ingest.sources.Rejected)
 
 
 def test_a_missing_topic_is_refused_and_not_made(kafka: Cluster) -> None:

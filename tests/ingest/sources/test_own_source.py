@@ -9,10 +9,11 @@ import pytest
 
 import ingest
 import lpma
-from ingest import Identity, Partition, Pipeline, PipelineError, Polled
+from ingest import Partition, Pipeline, PipelineError
 from ingest.pipeline.dry_run import DryRun
 from ingest.pipeline.recovery import fresh_state
 from ingest.settings import Settings
+from ingest.sources import Identity, Polled
 
 PLACE = Partition("edges", 0)
 

@@ -12,14 +12,8 @@ from typing import Any
 import pytest
 
 import ingest
-from ingest import (
-    IdentityError,
-    OffsetError,
-    Partition,
-    Pipeline,
-    RewrittenError,
-    SqliteLog,
-)
+from ingest import OffsetError, Partition, Pipeline, SqliteLog
+from ingest.errors import IdentityError, RewrittenError
 from ingest.state.checkpoint import Accepted, read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from lpma import Kind

@@ -14,14 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import (
-    Identity,
-    IdentityError,
-    OffsetError,
-    Partition,
-    SourceError,
-    SqliteLog,
-)
+from ingest import OffsetError, Partition, SourceError, SqliteLog
+from ingest.errors import IdentityError
+from ingest.sources import Identity
 from tests.support.kills import Place, run
 from tests.support.waiting import HANGS_S
 

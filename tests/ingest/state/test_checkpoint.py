@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest import CheckpointError, Identity, JournalError, LockedError, Partition
+from ingest import CheckpointError, LockedError, Partition
+from ingest.errors import JournalError
 from ingest.pipeline.record_decoder import MAX_PRODUCERS
+from ingest.sources import Identity
 from ingest.state.checkpoint import (
     GRAPH,
     MANIFEST,

@@ -16,7 +16,6 @@ import pytest
 import lpma
 from ingest import (
     CheckpointError,
-    IdentityError,
     Pipeline,
     PipelineError,
     SourceError,
@@ -24,6 +23,7 @@ from ingest import (
     encode_updates,
     has_checkpoint,
 )
+from ingest.errors import IdentityError
 from ingest.state.directory import checkpoint_path
 from ingest.state.journal import (
     SYNCED_NAME,

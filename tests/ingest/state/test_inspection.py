@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ingest import JournalError
 from ingest.cli import app
+from ingest.errors import JournalError
 from ingest.state import inspection
 from ingest.state.checkpoint import GRAPH, MANIFEST
 from ingest.state.directory import checkpoint_numbers, checkpoint_path

@@ -17,7 +17,8 @@ import pytest
 
 import ingest
 import lpma
-from ingest import JournalError, Pipeline, Reply, SqliteLog
+from ingest import Pipeline, Reply, SqliteLog
+from ingest.errors import JournalError
 from ingest.events import LOGGER, Event
 from ingest.state.checkpoint import read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
@@ -88,7 +89,7 @@ class Ran:
         return how(self.path / "c", log, **options)
 
     def note(self, reply: Reply) -> None:
-        data = ingest.encode_reply(reply)
+        data = ingest.formats.replies.encode_reply(reply)
         assert self.sent.setdefault(reply.id, data) == data, "what was said is said again"
 
     def restore(self) -> None:
@@ -270,8 +271,8 @@ def test_the_option_changes_nothing_where_the_journal_is_whole(ran: Ran) -> None
 def test_on_the_command_line(tmp_path: Path) -> None:
     path, directory = tmp_path / "log", tmp_path / "c"
     with SqliteLog(path) as log:
-        log.produce(ingest.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
-        log.produce(ingest.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, 0))
+        log.produce(ingest.types.UPDATES, ingest.encode_updates([0, 0, 1], [1, 2, 2]))
+        log.produce(ingest.types.QUERIES, ingest.encode_query("q", lpma.Kind.DEGREE, 0))
         with Pipeline(log, lpma.Graph(device="cpu"), directory) as pipeline:
             pipeline.checkpoint_now()
             pipeline.run(until="end")
@@ -301,7 +302,7 @@ def test_how_often_a_checkpoint_is_taken(tmp_path: Path) -> None:
         return checkpoint_numbers(tmp_path / name)[-1]
 
     assert taken("seldom") == 1, "at the beginning and at the end"
-    assert taken("operations", "--checkpoint-operations", 20) > 1
-    assert taken("interval", "--checkpoint-interval", 0) > 1
-    for option in (["--checkpoint-operations", 5], ["--accept-journal-loss"]):
+    assert taken("operations", "--set", "checkpoints.operations=20") > 1
+    assert taken("interval", "--set", "checkpoints.interval=0") > 1
+    for option in (["--set", "checkpoints.operations=5"], ["--accept-journal-loss"]):
         assert "--checkpoint" in run(*common, "--save", tmp_path / "s", *option, status=2).stderr

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import ingest
 import lpma
-from ingest import Pipeline, PipelineError, SqliteLog, VertexLimitError
+from ingest import Pipeline, PipelineError, SqliteLog
+from ingest.errors import VertexLimitError
 from ingest.formats.encode import encode_updates
 from ingest.formats.records import decode_record
 from ingest.pipeline import recovery
@@ -116,7 +117,7 @@ def test_any_cut_and_any_crash_lead_to_the_same_ids(data: st.DataObject) -> None
     letters: set[int] = set()
 
     def reply(r: ingest.Reply) -> None:
-        r = ingest.decode_reply(ingest.encode_reply(r))
+        r = ingest.decode_reply(ingest.formats.replies.encode_reply(r))
         assert got.setdefault(r.id, said(r)) == said(r)
 
     def options() -> dict[str, Any]:
@@ -287,7 +288,7 @@ def test_a_graph_with_names_is_its_own_dictionary(data: st.DataObject) -> None:
     got: dict[str, Any] = {}
 
     def reply(r: ingest.Reply) -> None:
-        r = ingest.decode_reply(ingest.encode_reply(r))
+        r = ingest.decode_reply(ingest.formats.replies.encode_reply(r))
         assert got.setdefault(r.id, said(r)) == said(r)
 
     def options() -> dict[str, Any]:

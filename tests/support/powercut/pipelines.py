@@ -148,7 +148,7 @@ class Remote:
         """Some batches, a kill, more, a kill and a clean directory, and on to the end."""
 
         def reply(reply: Reply) -> None:
-            mark(b"reply " + ingest.encode_reply(reply))
+            mark(b"reply " + ingest.formats.replies.encode_reply(reply))
 
         def letter(letter: DeadLetter) -> None:
             mark(b"letter %d" % letter.offset)
@@ -183,7 +183,7 @@ class Remote:
             **OPTIONS,
             "batch_size": 5,  # what was cut already must not change
             "clock": Ticks(10**9),
-            "replies": lambda reply: said.append(ingest.encode_reply(reply)),
+            "replies": lambda reply: said.append(ingest.formats.replies.encode_reply(reply)),
             "dead_letters": lambda letter: letters.append(letter.offset),
         }
         with SqliteLog(directory / "log") as log:
@@ -217,7 +217,7 @@ class CutShort:
         if has_checkpoint(state):
             newest = segment_path(state, segment_numbers(state)[-1])
             newest.write_bytes(newest.read_bytes()[:HEAD_BYTES])
-        with suppress(ingest.JournalError):
+        with suppress(ingest.errors.JournalError):
             self._remote.check(directory, root, marks)
 
 
