@@ -69,13 +69,16 @@ def read_columns(
 
 
 def _check_heads(messages: list[Any], max_rows: int) -> None:
-    """Raise RecordError for batches that are compressed, or promise too much."""
-    rows = batches = 0
-    for message in messages:
+    """Raise ValueError for messages that are not a schema and then batches: PyArrow reads any as a
+    schema, and one of unknown type, which nothing verifies, crashes the process. Raise RecordError
+    for batches that are compressed, or promise too much."""
+    if messages[0].type != "schema":
+        raise ValueError("the first message is not a schema")
+    rows = 0
+    for batches, message in enumerate(messages[1:], 1):
         if message.type not in ("record batch", "dictionary"):
-            continue
+            raise ValueError(f"a message after the schema is no batch: {message.type}")
         length, is_compressed = _head_of(message)
-        batches += 1
         rows += length if message.type == "record batch" else 0
         if is_compressed:
             raise RecordError(

@@ -14,7 +14,9 @@ import pytest
 
 import ingest
 import lpma
+from ingest.errors import RecordError
 from ingest.formats.names import name_fields, names_of
+from ingest.service.arrow_input import read_columns
 from ingest.service.context import Limits
 from lpma import Kind
 from tests.ingest.service.conftest import Standstill
@@ -349,6 +351,19 @@ def test_a_hub_asked_for_many_times_is_refused_or_read_once(serve_store: Serve) 
     graph.insert([1] * 60, range(100, 160))
     refused = post(f"{url}/hops", u=[0], k=2)
     assert (refused.status, "edges" in refused.json["detail"]) == (413, True)
+
+
+def test_arrow_whose_first_message_is_no_schema() -> None:
+    """PyArrow reads any message as a schema if told to. One of unknown type is not verified, so its
+    offsets lead anywhere: read as a schema, it is the end of the process."""
+    batch = pa.record_batch({"u": pa.array([1, 2])})
+    schema, rows = batch.schema.serialize().to_pybytes(), batch.serialize().to_pybytes()
+    unknown = bytearray(schema)
+    unknown[20], unknown[37] = 69, 64  # where its type is read, and where its header lies
+    assert next(pa.ipc.MessageReader.open_stream(bytes(unknown))).type == "unknown"
+    for body in (bytes(unknown) + rows, rows, rows + schema, schema + schema + rows):
+        with pytest.raises(RecordError, match="schema"):
+            read_columns(body, 50, lambda name, kind: True)
 
 
 def test_malformed_arrow(serve_store: Serve) -> None:
