@@ -15,6 +15,7 @@ from ..file.atomic import StrPath
 from . import display, export
 from .csr import Csr
 from .subgraph import induced
+from .vertices import OfRows
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
@@ -112,7 +113,7 @@ class Snapshot(Csr):
         """The arrays by name on the host, without those that are None; on the CPU read-only views.
 
         >>> sorted(lpma.Graph(device="cpu", weight_dtype=None).snapshot().to_numpy())
-        ['indices', 'indptr', 'times']
+        ['added', 'indices', 'indptr', 'times']
         """
         return export.to_numpy(self)
 
@@ -216,12 +217,13 @@ class Snapshot(Csr):
         """
         return export.to_polars(self)
 
-    def frame(self, library: str = "auto", /, **columns: Any) -> Any:
+    def frame(self, library: str | OfRows = "auto", found: Any = None, /, **columns: Any) -> Any:
         """A table with a row for each vertex present: `vertex`, its name or id, beside what
-        algorithms found for it.
+        algorithms found for it; or a table of one result that speaks of vertices, by these.
 
         library  "pandas" (a DataFrame), "polars" (a DataFrame) or "arrow" (a pyarrow.Table); "auto"
-                 is pandas if that is installed, else arrow
+                 is pandas if that is installed, else arrow. It may be left out before `found`
+        found    what `similar`, `truss_numbers`, `edge_support` or `shortest_path_tree` returned
         columns  arrays with an entry for each row of this snapshot, on the host or a device
 
         Raises ExportError for arrays of other lengths, and MissingPackage.
@@ -232,8 +234,14 @@ class Snapshot(Csr):
         0       1     2          1
         1       2     2          1
         2       5     2          1
+        >>> s.frame(algorithms.similar(s, 1, k=2))
+           vertex   jaccard
+        0       2  0.333333
+        1       5  0.333333
         """
-        return export.frame(self, library, columns)
+        if isinstance(library, OfRows):
+            library, found = "auto", library
+        return export.frame(self, library, found, columns)
 
     def write_parquet(self, path: StrPath) -> None:
         """Write the table of `to_arrow` to a file NAME.parquet. Raises MissingPackage, PathError,
