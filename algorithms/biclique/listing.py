@@ -15,29 +15,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from lpma.snapshot.snapshot import Snapshot
+from lpma.snapshot.vertices import OfRows
 
 from ..arrays import Array
 from ..options import MOST_COUNT, Limits, algorithm
 from .bipartite import Bipartite, bipartite, trimmed
 
-if TYPE_CHECKING:
-    from lpma.names import FrozenNames
+
+class _Biclique(NamedTuple):
+    left: tuple[int | str, ...]
+    right: tuple[int | str, ...]
 
 
-class Biclique(NamedTuple):
-    """The vertices of one biclique, rising on each side.
+class Biclique(OfRows, _Biclique):
+    """The vertices of one biclique, rows that rise on each side; of a Snapshot with names, names in
+    the order of the rows.
 
     >>> algorithms.Biclique(left=(0, 1), right=(3, 4)).right
     (3, 4)
     """
 
-    left: tuple[int | str, ...]  # rows; of a Snapshot with names, names in the order of the rows
-    right: tuple[int | str, ...]
+    row_fields = ("left", "right")
 
 
 @algorithm
@@ -62,13 +64,9 @@ def list_bicliques(
     Raises, when called, `lpma.BatchError` if s is no graph or not bipartite, on p or q below 1, and
     on a limit that is no whole number from 0 on."""
     found = islice(_all(trimmed(bipartite(s, left), p, q).on_host(), p, q), limit)
-    names = s.names if isinstance(s, Snapshot) else None
-    return found if names is None else (_by_name(names, one) for one in found)
-
-
-def _by_name(names: FrozenNames, found: Biclique) -> Biclique:
-    left, right = (tuple(names.of(list(side)).tolist()) for side in found)
-    return Biclique(left, right)
+    if getattr(s, "names", None) is None:
+        return (one.of(s) for one in found)
+    return (one.of(s).vertices for one in found)
 
 
 def _all(b: Bipartite, p: int, q: int) -> Iterator[Biclique]:

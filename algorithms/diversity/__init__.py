@@ -25,12 +25,13 @@ Oracle: NetworkX on each ego network, by the definitions (tests/algorithms/test_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from lpma.arrays import to_host
 from lpma.snapshot.snapshot import Snapshot
+from lpma.snapshot.vertices import OfRows
 
 from .. import arguments
 from ..arrays import Array
@@ -43,16 +44,21 @@ from .methods import METHODS, workers
 from .model import LARGEST_K, MODELS, Scorer
 from .schedule import cost
 
-if TYPE_CHECKING:
-    from lpma.names import FrozenNames
-
 Model = Annotated[str, Limits(choices=MODELS)]
 Size = Annotated[int, Limits(ge=1, le=LARGEST_K)]
 Method = Annotated[str, Limits(choices=tuple(METHODS))]
 
 
-class Diverse(NamedTuple):
-    """A vertex, its score, and its contexts, which lie where the graph does.
+class _Diverse(NamedTuple):
+    vertex: Any
+    score: int
+    contexts: list[Array]
+
+
+class Diverse(OfRows, _Diverse):
+    """A vertex; its score, how many contexts it has; and these, where the graph lies, each uint32,
+    of ascending vertices, in the order of their smallest vertices. In a Snapshot with names these
+    are names, on the host, in the order of the rows.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -62,10 +68,7 @@ class Diverse(NamedTuple):
     (2, 2, 2)
     """
 
-    vertex: Any  # its row; in a Snapshot with names, its name
-    score: int  # how many contexts
-    contexts: list[Array]  # uint32, of ascending vertices; in the order of their smallest vertices;
-    # with names, names on the host, in the order of the rows
+    row_fields = ("vertex", "contexts")
 
 
 @algorithm
@@ -134,9 +137,7 @@ def top_diversity(
         return found
     numbers = arguments.devices(devices)
     scorers = workers(method, _read_once(s), model, k, numbers)
-    best = search(scorers, t, vertices=present(s))
-    names = arguments.names_of(s)
-    return best if names is None else [by_name(names, one) for one in best]
+    return by_name(s, search(scorers, t, vertices=present(s)))
 
 
 def scores(scorers: Sequence[Scorer], owners: Array) -> Array:
@@ -165,10 +166,10 @@ def search(
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]
 
 
-def by_name(names: FrozenNames, found: Diverse) -> Diverse:
-    """The same with names in place of rows."""
-    vertex = names.of([found.vertex]).tolist()[0]
-    return found._replace(vertex=vertex, contexts=[names.of(rows) for rows in found.contexts])
+def by_name(s: Any, best: list[Diverse]) -> list[Diverse]:
+    """What was found in a graph, with names in place of rows if it has names."""
+    found = [one.of(s) for one in best]
+    return found if getattr(s, "names", None) is None else [one.vertices for one in found]
 
 
 def _read_once(s: Any) -> Any:

@@ -274,8 +274,7 @@ def _top_diversity(
         )
     found = s.run("top_diversity", model=model, k=k, t=t, method=method)
     best = sorted((one for part in found for one in part), key=lambda one: (-one[1], one[0]))
-    diverse = [Diverse(*one) for one in best[:t]]
-    return diverse if s.names is None else [by_name(s.names, one) for one in diverse]
+    return by_name(s, [Diverse(*one) for one in best[:t]])
 
 
 def _pagerank(

@@ -22,7 +22,7 @@ import numpy as np
 
 from lpma.arrays import array_module, device_of, to_host
 from lpma.errors import BatchError
-from lpma.snapshot.snapshot import Snapshot
+from lpma.snapshot.vertices import OfRows, go_by, vertices_of
 
 from .. import arguments
 from ..arrays import Array
@@ -36,8 +36,15 @@ from .cpu import Lengths
 __all__ = ["PathTree", "shortest_path_tree", "shortest_paths"]
 
 
-class PathTree(NamedTuple):
-    """Distances from a vertex, and a shortest path to each, by the vertex before the last.
+class _PathTree(NamedTuple):
+    distance: Array
+    predecessor: Array
+
+
+class PathTree(OfRows, _PathTree):
+    """Distances from a vertex, and a shortest path to each, by the vertex before the last: for each
+    row distance, float64[n] (see `shortest_paths`), and predecessor, int32[n], a row, or −1 at the
+    source and where no path leads.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -46,8 +53,8 @@ class PathTree(NamedTuple):
     array([-1,  0,  1], dtype=int32)
     """
 
-    distance: Array  # float64[n]: see `shortest_paths`
-    predecessor: Array  # int32[n]: −1 at the source, and where no path leads
+    row_fields = ("predecessor",)
+    is_by_row = True
 
 
 @algorithm
@@ -107,9 +114,10 @@ def shortest_path_tree(s: Any, source: Vertex) -> PathTree:
         if view.on_device:
             from . import cuda
 
-            return PathTree(distance, cuda.predecessors(view, lengths, start, distance))
-        before = cpu.predecessors(view.indptr, view.indices, lengths.weights, start, distance)
-        return PathTree(distance, before)
+            before = cuda.predecessors(view, lengths, start, distance)
+        else:
+            before = cpu.predecessors(view.indptr, view.indices, lengths.weights, start, distance)
+        return PathTree(distance, before).of(s)
 
 
 def _distances(view: View, lengths: Lengths, start: int) -> Array:
@@ -144,18 +152,9 @@ def _lengths(s: Any, view: View) -> Lengths:
         wrong, mean = cpu.first_refused(weights), np.nan
     if wrong >= 0:
         u = int(np.searchsorted(to_host(view.indptr), wrong, side="right")) - 1
-        edge = _named(s, [u, int(view.indices[wrong])])
+        edge = vertices_of(go_by(s), [u, int(view.indices[wrong])]).tolist()
         raise BatchError(
             f"the edge {edge[0]!r} → {edge[1]!r} weighs {weights[wrong]}: paths need weights that "
             "are finite and not negative"
         )
     return Lengths(weights, mean)
-
-
-def _named(s: Any, ends: list[int]) -> list[Any]:
-    """Rows as their users know them: by names, ids, or numbers."""
-    if isinstance(s, Snapshot) and s.names is not None:
-        return s.names.of(ends).tolist()
-    if isinstance(s, Snapshot) and s._ids is not None:
-        return to_host(s._ids)[ends].tolist()
-    return ends

@@ -20,6 +20,7 @@ import numpy as np
 
 from lpma.arrays import array_module, device_of
 from lpma.errors import BatchError
+from lpma.snapshot.vertices import OfRows
 
 from .. import arguments
 from ..arrays import Array, by_device
@@ -31,18 +32,29 @@ __all__ = ["Similar", "common_neighbors", "jaccard", "similar"]
 Vertices = Any  # integers, or in a Snapshot with names, names: an array or a list
 
 
-class Similar(NamedTuple):
-    """Vertices by their similarity to one, the most similar first: see `similar`.
+class _Similar(NamedTuple):
+    vertex: Array
+    jaccard: Array
+
+
+class Similar(OfRows, _Similar):
+    """Vertices by their similarity to one, the most similar first (see `similar`): vertex, uint32,
+    their rows; jaccard, float64, above 0.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
     >>> graph.insert([0, 0, 1, 2], [1, 2, 3, 3])
     >>> algorithms.similar(graph.snapshot(), 0, 5)
     Similar(vertex=array([3], dtype=uint32), jaccard=array([1.]))
+
+    A graph with names has these beside its rows:
+
+    >>> graph = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu")
+    >>> algorithms.similar(graph, "ann", 5).vertices.vertex.tolist()
+    ['cem']
     """
 
-    vertex: Array  # uint32: rows
-    jaccard: Array  # float64, above 0
+    row_fields = ("vertex",)
 
 
 @algorithm
@@ -113,7 +125,7 @@ def similar(s: Any, vertex: Vertex, k: int, unlinked: bool = False) -> Similar:
     view = simple(s)
     row = arguments.vertex(s, view.num_rows, vertex, "vertex")
     with device_of(view.indptr):
-        return _most_similar(view, row, k, unlinked)
+        return _most_similar(view, row, k, unlinked).of(s)
 
 
 def _of_pairs(s: Any, u: Vertices, v: Vertices) -> tuple[Array, Array]:

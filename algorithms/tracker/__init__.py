@@ -37,11 +37,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from lpma import BatchError, Graph, Snapshot
 from lpma.arrays import all_of, device_of, finish, on_device, stream_of
 from lpma.cpu.threads import run_all
 from lpma.results import TouchedEdges
 from lpma.snapshot.read_only import hand_out
+from lpma.snapshot.vertices import go_by, vertices_of
 
 from .. import arguments
 from ..arrays import Array
@@ -128,7 +131,7 @@ class Tracker:
         self._rows: TrackedRows | None = None  # None: start over from a snapshot
         self._spare: Memory | None = None  # of the rows before these
         self._shared_s = WORTH_SHARING_S  # what all figures but the longest took
-        self._version = 0
+        self._version = self._num_rows = 0
         self._read_version: int | None = None  # since which changes are known; None: start over
         self._begun: _Begun | None = None
         self._on_device = False
@@ -168,6 +171,11 @@ class Tracker:
         a row that is no vertex. As by `algorithms.pagerank` with its defaults: wrong by less than
         tol · d/(1 − d) in all, here 5.7e-6."""
         return hand_out(self._value("pagerank"))
+
+    @property
+    def vertices(self) -> Array:
+        """What each row of these arrays goes by: its name, NumPy's on every device, or its id."""
+        return vertices_of(go_by(self._graph), np.arange(self._num_rows))
 
     @property
     def on_device(self) -> bool:
@@ -248,7 +256,7 @@ class Tracker:
             figures = run_all(_bring_up_to_date, calls)
         if change is not None and change.before.indices is not rows.indices:
             self._spare = change.before.memory
-        self._rows, self._version = rows, begun.found.version
+        self._rows, self._version, self._num_rows = rows, begun.found.version, rows.num_rows
         seconds = [figure.seconds for figure in figures]
         self._shared_s = sum(seconds) - max(seconds)
         return Update(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lpma.arrays import array_module, device_of, row_numbers
+from lpma.snapshot.vertices import OfRows
 
 from ..arrays import Array
 from ..options import algorithm
@@ -30,8 +31,16 @@ from .ranked import Listed as Listed
 from .ranked import lister, ranked
 
 
-class Support(NamedTuple):
-    """Every edge of the simple undirected graph once, sorted by (src, dst), where the graph lies.
+class _Support(NamedTuple):
+    src: Array
+    dst: Array
+    support: Array
+
+
+class Support(OfRows, _Support):
+    """Every edge of the simple undirected graph once, sorted by (src, dst), where the graph lies:
+    src and dst, uint32[m], the edge's rows, the smaller first; support, int32[m], how many
+    triangles it is in.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -41,9 +50,7 @@ class Support(NamedTuple):
     [(0, 1, 1), (0, 2, 1), (1, 2, 1), (2, 3, 0)]
     """
 
-    src: Array  # uint32[m], each smaller than its dst
-    dst: Array  # uint32[m]
-    support: Array  # int32[m]: how many triangles the edge is in
+    row_fields = ("src", "dst")
 
 
 @algorithm
@@ -94,7 +101,7 @@ def edge_support(s: Any) -> Support:
     ranks, support = listed(s)
     with device_of(ranks.indptr):
         edges = lister(ranks.view).edge_list(ranks)
-        return Support(edges.src, edges.dst, support[edges.slot])
+        return Support(edges.src, edges.dst, support[edges.slot]).of(s)
 
 
 def listed(s: Any) -> Listed:

@@ -38,6 +38,7 @@ import numpy as np
 
 from lpma.arrays import array_module, device_of
 from lpma.snapshot.snapshot import Snapshot
+from lpma.snapshot.vertices import OfRows
 
 from ..arrays import Array, by_device
 from ..options import MOST, Limits, algorithm
@@ -48,8 +49,15 @@ METHODS = ("incidence", "intersect", "affected")
 NO_LIMIT = MOST
 
 
-class Truss(NamedTuple):
-    """Every edge of the simple undirected graph once, sorted by (src, dst), where the graph lies.
+class _Truss(NamedTuple):
+    src: Array
+    dst: Array
+    truss: Array
+
+
+class Truss(OfRows, _Truss):
+    """Every edge of the simple undirected graph once, sorted by (src, dst), where the graph lies:
+    src and dst, uint32[m], the edge's rows, the smaller first; truss, int32[m], 2 or more.
 
     >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
@@ -59,9 +67,7 @@ class Truss(NamedTuple):
     [(0, 1, 3), (0, 2, 3), (1, 2, 3), (2, 3, 2)]
     """
 
-    src: Array  # uint32[m], each smaller than its dst
-    dst: Array  # uint32[m]
-    truss: Array  # int32[m], 2 or more
+    row_fields = ("src", "dst")
 
 
 @algorithm
@@ -125,4 +131,4 @@ def _decompose(s: Any, method: str, until: int) -> Truss:
     ranks = ranked(s)
     with device_of(ranks.indptr):
         edges, truss = by_device(ranks.indptr, __name__).decompose(ranks, method, until)
-        return Truss(edges.src, edges.dst, truss)
+        return Truss(edges.src, edges.dst, truss).of(s)

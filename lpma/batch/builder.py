@@ -137,7 +137,7 @@ class Batch:
     def hops(self, u: Name, k: int) -> int:
         """Ask for the vertices within 1 … k steps of u; answered by `Neighbors` of one vertex. k
         goes from 1 to 255."""
-        return self._query(Kind.HOPS, u, k, ("u", "k"))
+        return self._query(Kind.HOPS, u, _integer(k, "k", "an integer"), ("u", "k"))
 
     def degree(self, u: Name) -> int:
         """Ask for the number of u's successors; answered by int64[1]."""
@@ -207,9 +207,12 @@ def _copied(column: Any) -> Any:
 
 
 def _vertex(value: Any, name: str) -> Name:
-    """A whole number of any type, as Python's own; a bool does not count as one. Or text."""
-    if isinstance(value, str):
-        return str(value)
+    """An integer, as by `_integer`, or text."""
+    return str(value) if isinstance(value, str) else _integer(value, name, "an integer or text")
+
+
+def _integer(value: Any, name: str, expected: str) -> int:
+    """A whole number of any type, as Python's own; a bool does not count as one."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError("a bool")
@@ -217,7 +220,7 @@ def _vertex(value: Any, name: str) -> Name:
             return int(value)
         return operator.index(value)
     except TypeError:
-        raise BatchError(f"{name}: expected an integer or text, got {shown(value)}") from None
+        raise BatchError(f"{name}: expected {expected}, got {shown(value)}") from None
 
 
 def pinned_batch(n: int) -> Columns:

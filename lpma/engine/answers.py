@@ -51,6 +51,22 @@ class Answers:
         """The number of queries."""
         return len(self._kinds)
 
+    def __repr__(self) -> str:
+        """
+        >>> batch = lpma.Batch()
+        >>> batch.edge(1, 2), batch.degree(1), batch.edge(2, 1)
+        (0, 1, 2)
+        >>> lpma.Graph(device="cpu").apply(batch)
+        <lpma.Answers to 3 queries: 2 edge, 1 degree>
+        """
+        kinds, counts = np.unique(self._kinds, return_counts=True)
+        each = (
+            f"{count:,} {Kind(int(kind)).name.lower()}"
+            for kind, count in zip(kinds, counts, strict=True)
+        )
+        asked = "1 query" if len(self) == 1 else f"{len(self):,} queries"
+        return f"<lpma.Answers to {asked}{': ' if len(self) else ''}{', '.join(each)}>"
+
     def __getitem__(self, number: int) -> Answer:
         """The answer to query `number`: Edges, Neighbors, or an array of length 1. Raises
         IndexError."""

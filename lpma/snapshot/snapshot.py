@@ -16,6 +16,7 @@ from .csr import Csr
 from .export import archives, edges, matrices, tables, xml
 from .export.edges import EdgeList
 from .subgraph import induced
+from .vertices import OfRows
 
 
 @dataclass(eq=False, repr=False, init=False)
@@ -111,7 +112,7 @@ class Snapshot(Csr):
         """The arrays by name on the host, without those that are None; on the CPU read-only views.
 
         >>> sorted(lpma.Graph(device="cpu", weight_dtype=None).snapshot().to_numpy())
-        ['indices', 'indptr', 'times']
+        ['added', 'indices', 'indptr', 'times']
         """
         return edges.to_numpy(self)
 
@@ -215,12 +216,13 @@ class Snapshot(Csr):
         """
         return tables.to_polars(self)
 
-    def frame(self, library: str = "auto", /, **columns: Any) -> Any:
+    def frame(self, library: str | OfRows = "auto", found: Any = None, /, **columns: Any) -> Any:
         """A table with a row for each vertex present: `vertex`, its name or id, beside what
-        algorithms found for it.
+        algorithms found for it; or a table of one result that speaks of vertices, by these.
 
         library  "pandas" (a DataFrame), "polars" (a DataFrame) or "arrow" (a pyarrow.Table); "auto"
-                 is pandas if that is installed, else arrow
+                 is pandas if that is installed, else arrow. It may be left out before `found`
+        found    what `similar`, `truss_numbers`, `edge_support` or `shortest_path_tree` returned
         columns  arrays with an entry for each row of this snapshot, on the host or a device
 
         Raises ExportError for arrays of other lengths, and MissingPackage.
@@ -231,8 +233,14 @@ class Snapshot(Csr):
         0       1     2          1
         1       2     2          1
         2       5     2          1
+        >>> s.frame(algorithms.similar(s, 1, k=2))
+           vertex   jaccard
+        0       2  0.333333
+        1       5  0.333333
         """
-        return tables.frame(self, library, columns)
+        if isinstance(library, OfRows):
+            library, found = "auto", library
+        return tables.frame(self, library, found, columns)
 
     def write_parquet(self, path: StrPath) -> None:
         """Write the table of `to_arrow` to a file NAME.parquet. Raises MissingPackage, PathError,

@@ -232,3 +232,11 @@ def test_columns_on_a_device(cupy: Any) -> None:
     assert (g.num_edges, host(s.weights).tolist(), host(s.times).tolist()) == (
         2, [0.5, 0.5], [7, 7]
     )  # fmt: skip
+
+
+def test_steps_are_no_name() -> None:
+    """Vertices of a batch may be text, the number of steps may not: told at once."""
+    batch = lpma.Batch()
+    with pytest.raises(lpma.BatchError, match="k: expected an integer, got 'two'"):
+        batch.hops(1, "two")  # type: ignore[arg-type]
+    assert len(batch) == batch.num_queries == 0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lpma
 from lpma.dependencies import MissingPackage, optional_import
 from lpma.errors import DeviceError
 from lpma.snapshot.export import edge_chunks, matrices
@@ -50,6 +51,10 @@ def test_edge_chunks_join_to_the_edge_list(directed: bool) -> None:
 def test_numpy_and_dlpack() -> None:
     s = build(DIRECTED)
     assert set(s.to_numpy()) == {"indptr", "indices", "weights", "times"}
+    alone = lpma.Graph(device="cpu", weight_dtype=None, times=False)
+    alone.add_vertices([2, 5])
+    assert alone.snapshot().to_numpy()["added"].tolist() == [2, 5]
+    assert np.from_dlpack(alone.snapshot().to_dlpack()["added"]).tolist() == [2, 5]
     assert np.shares_memory(s.to_numpy()["indices"], s.indices)
     for name, array in s.to_dlpack().items():
         assert np.array_equal(np.from_dlpack(array), getattr(s, name))

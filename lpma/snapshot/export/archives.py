@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import to_host
 from ...dependencies import optional_import
 from ...errors import BatchError, FormatError
 from ...file.atomic import StrPath, atomic_write, check_writable
@@ -50,8 +49,6 @@ def fields_of(s: Csr) -> dict[str, Any]:
     of the snapshot (columns.py), without those that it lacks; the names of the rows as
     names/files.py has them; `num_edges`, `version`, `time`, `directed`."""
     host: dict[str, Any] = to_numpy(s)
-    if s._added is not None:
-        host["added"] = np.asarray(to_host(s._added))
     if s.names is not None:
         host |= _columns_of_names(s.names.of(np.arange(s.num_rows)))
     return {

@@ -53,7 +53,7 @@ def edge_list(s: Csr) -> EdgeList:
 def arrays(s: Csr) -> dict[str, Any]:
     """The snapshot's arrays by name, without those it lacks, where they are, not copied: whoever
     gets them must not be able to write."""
-    named = {name: getattr(s, f"_{name}") for name in ARRAYS if name != "added"}
+    named = {name: getattr(s, f"_{name}") for name in ARRAYS}
     return {name: array for name, array in named.items() if array is not None}
 
 

@@ -17,6 +17,7 @@ from ...arrays import Array, to_host
 from ...dependencies import MissingPackage, optional_import
 from ...file.atomic import StrPath, atomic_write, check_writable
 from ..csr import Csr
+from ..vertices import OfRows
 from .edges import edge_chunks
 from .room import ExportError, refuse_beyond_disk
 
@@ -113,11 +114,56 @@ def to_polars(s: Csr) -> Any:
     return polars.from_arrow(to_arrow(s))
 
 
-def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
+def frame(s: Csr, library: str, found: Any, columns: dict[str, Any]) -> Any:
     """See Snapshot.frame."""
     if not isinstance(library, str) or library not in LIBRARIES:
         raise ExportError(f"library: one of {', '.join(LIBRARIES)}, not {shown(library)}")
+    if not isinstance(found, OfRows | None):
+        raise ExportError(f"found: a result that has `vertices`, not {shown(found)}")
     pyarrow = optional_import("pyarrow", "pyarrow", "frame()")
+    if found is None:
+        table = _of_each_vertex(pyarrow, s, {}, columns)
+    elif columns:
+        raise ExportError(f"frame: a result or columns, not both: {', '.join(columns)}")
+    else:
+        table = _of_result(pyarrow, s, found)
+    made = pyarrow.table(table)
+    if library == "auto":
+        try:
+            return _as_pandas(made)
+        except MissingPackage:
+            return made
+    ways: dict[str, Callable[[Any], Any]] = {"pandas": _as_pandas, "polars": _as_polars}
+    return ways[library](made) if library in ways else made
+
+
+def _of_result(pyarrow: Any, s: Csr, found: Any) -> dict[str, Any]:
+    """The columns of a result that holds rows of s, by its vertices."""
+    fields = {name: np.asarray(to_host(values)) for name, values in found._asdict().items()}
+    named: dict[str, Any] = {}
+    for name in found.row_fields:
+        rows = fields[name]
+        if len(rows) and int(rows.max()) >= s.num_rows:
+            raise ExportError(f"frame: {name} has rows that this snapshot has not")
+        of_rows = vertex_columns(pyarrow, s, np.maximum(rows, 0))
+        if len(rows) and int(rows.min()) < 0:  # no row
+            compute = optional_import("pyarrow.compute", "pyarrow", "frame()")
+            is_row = pyarrow.array(rows >= 0)
+            of_rows = {end: compute.if_else(is_row, held, None) for end, held in of_rows.items()}
+        named[name] = {name + end: held for end, held in of_rows.items()}
+    if found.is_by_row:
+        return _of_each_vertex(pyarrow, s, named, fields)
+    table: dict[str, Any] = {}
+    for name, values in fields.items():
+        table |= named.get(name) or {name: pyarrow.array(np.ascontiguousarray(values))}
+    return table
+
+
+def _of_each_vertex(
+    pyarrow: Any, s: Csr, named: dict[str, Any], columns: dict[str, Any]
+) -> dict[str, Any]:
+    """The vertices present beside columns with an entry for each row. named: those of them that are
+    vertices, as Arrow's columns."""
     rows = np.flatnonzero(to_host(s._present))
     table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}
     for name, values in columns.items():
@@ -129,15 +175,11 @@ def frame(s: Csr, library: str, columns: dict[str, Any]) -> Any:
             )
         if name in table:
             raise ExportError(f"frame: {name} is the column of the vertices: choose another name")
-        table[name] = pyarrow.array(np.ascontiguousarray(held[rows]))
-    made = pyarrow.table(table)
-    if library == "auto":
-        try:
-            return _as_pandas(made)
-        except MissingPackage:
-            return made
-    ways: dict[str, Callable[[Any], Any]] = {"pandas": _as_pandas, "polars": _as_polars}
-    return ways[library](made) if library in ways else made
+        if name in named:
+            table |= {column: whole.take(rows) for column, whole in named[name].items()}
+        else:
+            table[name] = pyarrow.array(np.ascontiguousarray(held[rows]))
+    return table
 
 
 def _as_pandas(table: Any) -> Any:
