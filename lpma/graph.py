@@ -51,6 +51,7 @@ from .options import Options
 from .pma.counters import Stats, Unchanged, expired_of, unchanged_of
 from .results import Changes, Edge, Edges, Neighbors, TouchedEdges
 from .snapshot import capture, image
+from .snapshot.capture import MAX_SNAPSHOT_BYTES
 from .snapshot.image import Image
 from .snapshot.snapshot import Snapshot
 from .store.lpma import LPMA
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]  # or cupy.ndarray
 
-MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 CHUNK = 1 << 16  # vertices that iteration turns into Python's objects at once
 
 
