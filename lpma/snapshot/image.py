@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..names import Names
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 FORMAT = "lpma graph"
 COLUMNS = ("keys", "weights", "times")
@@ -183,9 +184,14 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     assert keys is not None
     slots = host_columns.survey(keys, weights, times, file.options.directed)
     file.check(slots)
-    return Saved(
-        file.options, file.version, file.time, keys, weights, times, slots, file.names(columns)
-    )
+    names = file.names(columns.__getitem__, _dictionary)
+    return Saved(file.options, file.version, file.time, keys, weights, times, slots, names)
+
+
+def _dictionary(*columns: Any) -> Names:
+    from ..names import Names
+
+    return Names.of_columns(*columns)
 
 
 class GraphFile:
@@ -233,15 +239,13 @@ class GraphFile:
         if self.options.names and names is not None and slots.largest >= names.length:
             raise FormatError(f"{self.name}: a vertex has no name")
 
-    def names(self, columns: Mapping[str, Array] | None = None) -> Names | None:
-        """What the vertices go by, from these columns or read now; None without names."""
+    def names(self, read: Callable[[str], Array], make: Callable[..., T]) -> T | None:
+        """What the vertices go by, made of columns; None without names. read: a column by its
+        name."""
         if not self.options.names:
             return None
-        from ..names import Names
         from ..names.files import COLUMNS as OF_NAMES
 
         if not self.reader.columns.keys() >= set(OF_NAMES):
             raise FormatError(f"{self.name}: its vertices have names, which are not there")
-        read = self.reader.read if columns is None else columns.__getitem__
-        kinds, keys, ends, text = map(read, OF_NAMES)
-        return Names.of_columns(kinds, keys, ends, text, self.name)
+        return make(*map(read, OF_NAMES), self.name)

@@ -36,6 +36,7 @@ from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..names import Names
+    from ..names.stored import StoredNames
 
 Array = npt.NDArray[Any]
 
@@ -103,9 +104,11 @@ class StoredGraph:
         self._starts = self._starts - np.searchsorted(at, self._starts)
 
     @cached_property
-    def names(self) -> Names | None:
+    def names(self) -> StoredNames | Names | None:
         """What the vertices go by."""
-        return self._file.names()
+        from ..names.stored import StoredNames
+
+        return self._file.names(self._file.reader.read, StoredNames)
 
     def take_names(self, names: Names) -> None:
         """See Graph.take_names."""

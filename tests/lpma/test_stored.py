@@ -144,3 +144,25 @@ def test_checksums_of_pieces_are_those_of_the_whole() -> None:
         container.write_to(file, {}, {"x": column})
         assert file.getvalue()[-4:] == zlib.crc32(column.tobytes()).to_bytes(4, "little")
         np.testing.assert_array_equal(container.read(file)[1]["x"], column)
+
+
+def test_a_dictionary_that_is_only_read(tmp_path: Path) -> None:
+    path = tmp_path / "g.lpma"
+    for names in (["ann", 7, "bob", -3], ["ann", "bob"], [1, 2], [2**64 - 1, -1], []):
+        g = lpma.Graph(names=True, device="cpu")
+        g.add_vertices(names)
+        g.save(path)
+        loaded, stored = lpma.Graph.load(path, device="cpu").names, StoredGraph(path).names
+        assert loaded is not None and stored is not None
+        ids = np.arange(len(names))
+        assert len(stored) == len(loaded)
+        assert stored.of(ids).tolist() == loaded.of(ids).tolist()
+        assert stored.of(ids).dtype == loaded.of(ids).dtype
+        assert stored.form(ids) == loaded.form(ids)
+        for name in [*names, "cem", 5]:
+            assert stored.find(name) == loaded.find(name)
+            assert stored.frozen().find(name) == loaded.frozen().find(name)
+        ours, wanted = stored.image().columns(), loaded.image().columns()
+        for name, column in wanted.items():
+            assert ours[name].dtype == column.dtype
+            np.testing.assert_array_equal(ours[name], column)
