@@ -63,6 +63,7 @@ class StoredGraph:
         self._num_slots = file.reader.columns["keys"].length
         self._indices = np.empty(self._num_slots, np.uint32)
         self._slots, self._sources, self._starts = self._scanned()
+        self.names: StoredNames | Names | None = file.names(file.reader.read, _dictionary)
         self._markers = np.empty(0, np.int64)  # where they are among the slots
         self._added = np.empty(0, np.uint32)
         if self._slots.markers:
@@ -102,13 +103,6 @@ class StoredGraph:
         self._added = self._sources[np.searchsorted(self._starts, at, "right") - 1]
         self._indices = np.delete(self._indices, at)
         self._starts = self._starts - np.searchsorted(at, self._starts)
-
-    @cached_property
-    def names(self) -> StoredNames | Names | None:
-        """What the vertices go by."""
-        from ..names.stored import StoredNames
-
-        return self._file.names(self._file.reader.read, StoredNames)
 
     def take_names(self, names: Names) -> None:
         """See Graph.take_names."""
@@ -202,3 +196,9 @@ class StoredGraph:
         if self._file.options.predecessors:
             sizes.append(self._size_for(len(self._indices)))
         return sum(alone * size.segments + backend.buffer_bytes for size in sizes)
+
+
+def _dictionary(*columns: Any) -> StoredNames:
+    from ..names.stored import StoredNames
+
+    return StoredNames(*columns)

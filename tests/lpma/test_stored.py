@@ -153,7 +153,8 @@ def test_a_dictionary_that_is_only_read(tmp_path: Path) -> None:
         g.add_vertices(names)
         g.save(path)
         loaded, stored = lpma.Graph.load(path, device="cpu").names, StoredGraph(path).names
-        assert loaded is not None and stored is not None
+        assert loaded is not None
+        assert stored is not None
         ids = np.arange(len(names))
         assert len(stored) == len(loaded)
         assert stored.of(ids).tolist() == loaded.of(ids).tolist()
