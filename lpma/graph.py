@@ -50,6 +50,7 @@ from .options import Options
 from .pma.counters import Stats, Unchanged, expired_of, unchanged_of
 from .results import Changes, Edge, Edges, Neighbors, TouchedEdges
 from .snapshot import capture, image
+from .snapshot.capture import MAX_SNAPSHOT_BYTES
 from .snapshot.image import Image
 from .snapshot.snapshot import Snapshot
 from .store.lpma import LPMA
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from .names import Name, Names
 
 
-MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
 CHUNK = 1 << 16  # vertices that iteration turns into Python's objects at once
 
 

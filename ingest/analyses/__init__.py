@@ -30,7 +30,7 @@ from lpma.errors import BatchError
 from ..plots import plot_distribution
 from ..plots.ego import plot_ego
 from ..plots.style import StrPath
-from ..state.vertex_names import Vertices, word_of
+from ..state.vertex_names import Called, Vertices, word_of
 from ..types import Name
 
 Array = npt.NDArray[Any]
@@ -46,14 +46,14 @@ class Result:
     picture: draws something better than the distribution of the values, into a file, with a title.
     """
 
-    columns: dict[str, Array]
+    columns: dict[str, Array | Called]
     summary: dict[str, Any]
-    ranked: dict[str, Array] | None = None
+    ranked: dict[str, Array | Called] | None = None
     best: list[dict[str, Any]] | None = None
     picture: Callable[[StrPath, str], None] | None = None
 
     @property
-    def ranking(self) -> dict[str, Array]:
+    def ranking(self) -> dict[str, Array | Called]:
         """Columns of which the last is the value to rank and draw by."""
         return self.ranked or self.columns
 
@@ -65,13 +65,16 @@ class Result:
     @property
     def values(self) -> Array:
         """The values to rank and draw."""
-        return self.ranking[self.value]
+        return np.asarray(self.ranking[self.value])
 
     def top(self, count: int) -> list[dict[str, Any]]:
         """The rows of the largest values, largest first, equal ones in the order of the columns."""
         if self.best is not None:
             return self.best[:count]
-        order = np.argsort(-self.values, kind="stable")[:count]
+        falling, among = -self.values, np.arange(len(self.values))
+        if 0 < count < len(falling):
+            among = np.flatnonzero(~(falling > np.partition(falling, count - 1)[count - 1]))
+        order = among[np.argsort(falling[among], kind="stable")[:count]]
         rows = zip(*(column[order].tolist() for column in self.ranking.values()), strict=True)
         return [dict(zip(self.ranking, row, strict=True)) for row in rows]
 
@@ -92,7 +95,7 @@ def timed(action: Callable[[], T]) -> tuple[T, float]:
 
 
 def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
-    return Result({"vertex": v.all, name: values}, summary)
+    return Result({"vertex": v.column(), name: values}, summary)
 
 
 def core(s: Snapshot, v: Vertices) -> Result:
@@ -109,7 +112,7 @@ def truss(s: Snapshot, v: Vertices) -> Result:
     src, dst, numbers = (to_host(column) for column in (found.src, found.dst, found.truss))
     largest = int(numbers.max(initial=0))
     return Result(
-        {"src": v[src], "dst": v[dst], "truss": numbers},
+        {"src": v.column(src), "dst": v.column(dst), "truss": numbers},
         {"max_truss": largest, "edges_in_it": int((numbers == largest).sum())},
     )
 
@@ -150,13 +153,13 @@ def _of_components(v: Vertices, labels: Array) -> Result:
     roots = np.flatnonzero(counts)
     sizes = counts[roots]
     return Result(
-        {"vertex": v.all, "component": v[labels], "size": counts[labels]},
+        {"vertex": v.column(), "component": v.column(labels), "size": counts[labels]},
         {
             "components": len(sizes),
             "largest": int(sizes.max(initial=0)),
             "of_one_vertex": int((sizes == 1).sum()),
         },
-        {"component": v[roots], "size": sizes},
+        {"component": v.column(roots), "size": sizes},
     )
 
 
@@ -185,9 +188,9 @@ def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:
     distances = to_host(algorithms.shortest_paths(s, v.row(source)))
     reached = distances[np.isfinite(distances)]
     return Result(
-        {"vertex": v.all, "distance": distances},
+        {"vertex": v.column(), "distance": distances},
         {"reached": len(reached), "farthest": float(reached.max())},
-        {"vertex": v.all[np.isfinite(distances)], "distance": reached},
+        {"vertex": v.column(np.isfinite(distances)), "distance": reached},
     )
 
 
@@ -195,7 +198,7 @@ def similar(s: Snapshot, v: Vertices, vertex: Name, top: int, unlinked: bool) ->
     """The `top` vertices whose neighbours are most like those of `vertex`, by Jaccard. Raises
     VertexError if it is not in the graph."""
     rows, scores = (to_host(a) for a in algorithms.similar(s, v.row(vertex), top, unlinked))
-    columns = {"vertex": v[rows], "jaccard": scores}
+    columns = {"vertex": v.column(rows), "jaccard": scores}
     return Result(columns, {"found": len(rows), "highest": float(scores.max(initial=0))})
 
 
@@ -204,11 +207,11 @@ def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: boo
     vertices; with `every`, all vertices' scores. The picture is the best one's ego network."""
     winners = algorithms.top_diversity(s, model, k, max(top, 1))
     if every:
-        columns = {"vertex": v.all, "score": to_host(algorithms.diversity(s, model, k))}
+        columns = {"vertex": v.column(), "score": to_host(algorithms.diversity(s, model, k))}
     else:
         rows = np.array([winner.vertex for winner in winners], np.int64)
         scores = np.array([winner.score for winner in winners], np.int32)
-        columns = {"vertex": v[rows], "score": scores}
+        columns = {"vertex": v.column(rows), "score": scores}
     best = []
     for vertex, score, contexts in winners[:top]:
         named = [v.list(to_host(context)) for context in contexts]
@@ -220,7 +223,7 @@ def diversity(s: Snapshot, v: Vertices, model: str, k: int, top: int, every: boo
         vertex, score, contexts = winners[0]
         told = f"{word_of(v.one(vertex))}: {score:,} context{'' if score == 1 else 's'}"
         plot_ego(
-            ego_network(s, vertex), vertex, [to_host(its) for its in contexts], v.all, path,
+            ego_network(s, vertex), vertex, [to_host(its) for its in contexts], v[:], path,
             f"{told}\n{title}",
         )  # fmt: skip
 

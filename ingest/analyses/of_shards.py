@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 import algorithms
 
-from ..state.vertex_names import VertexNames, Vertices
+from ..state.vertex_names import Called, VertexNames, Vertices
 from ..types import Name
 from . import Result
 
@@ -34,7 +34,7 @@ def vertices_of(s: ShardedSnapshot) -> Vertices:
 
 
 def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
-    return Result({"vertex": v.all, name: values}, summary)
+    return Result({"vertex": v.column(), name: values}, summary)
 
 
 def degree(s: ShardedSnapshot, v: Vertices) -> Result:
@@ -61,15 +61,18 @@ def components(s: ShardedSnapshot, v: Vertices) -> Result:
     share, and how many vertices are in it."""
     labels = algorithms.connected_components(s)[v.ids]
     roots, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    names = v.names.of(roots)
     return Result(
-        {"vertex": v.all, "component": names[inverse], "size": sizes[inverse]},
+        {
+            "vertex": v.column(),
+            "component": Called(v.names, roots[inverse]),
+            "size": sizes[inverse],
+        },
         {
             "components": len(sizes),
             "largest": int(sizes.max(initial=0)),
             "of_one_vertex": int((sizes == 1).sum()),
         },
-        {"component": names, "size": sizes},
+        {"component": Called(v.names, roots), "size": sizes},
     )
 
 

@@ -128,10 +128,12 @@ def part_of(options: AsOfOptions) -> AsOfOptions:
     return AsOfOptions(**{f.name: getattr(options, f.name) for f in fields(AsOfOptions)})
 
 
-def open_as_of(path: Path, device: str, options: AsOfOptions, *, begun: bool = True) -> Opened:
+def open_as_of(
+    path: Path, device: str, options: AsOfOptions, *, begun: bool = True, contents: bool = False
+) -> Opened:
     """As `open_store`, or the past view that is asked for. Raises PastError besides."""
     if not options.is_given:
-        opened = open_store(path, device, begun=begun)
+        opened = open_store(path, device, begun=begun, contents=contents)
         if opened.state is not None and not opened.not_begun:
             _tell_behind(path, opened.state.version)
             if not opened.state.operations:

@@ -28,6 +28,7 @@ from ._targets import TargetError, is_stream
 
 if TYPE_CHECKING:
     import lpma
+    from lpma.names import Names as Dictionary
 
 BATCH_SIZE = 1_000_000  # operations
 
@@ -82,7 +83,7 @@ def fill(
     Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
     seconds, operations = 0.0, 0
     edges.names = VertexNames(graph.names)
-    pieces = (_with_ids(piece, edges.names) for piece in edges.pieces)
+    pieces = (_with_ids(piece, graph.names) for piece in edges.pieces)
     if edges.reading is not None and edges.reading.stored and graph.weight_dtype is None:
         pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
     for batch in _batches(pieces, batch_size):
@@ -106,12 +107,12 @@ def fill(
     return operations, seconds
 
 
-def _with_ids(batch: Columns, names: VertexNames) -> Columns:
-    if names.dictionary is None:
+def _with_ids(batch: Columns, names: Dictionary | None) -> Columns:
+    if names is None:
         return batch
     from ..pipeline.record_decoder import mapped
 
-    ids = mapped(names.dictionary, batch, Names(batch.src, batch.dst))
+    ids = mapped(names, batch, Names(batch.src, batch.dst))
     return ids.replace(ids_resolved=True)
 
 

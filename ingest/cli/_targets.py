@@ -16,6 +16,7 @@ from ..state.vertex_names import VertexNames
 if TYPE_CHECKING:
     import lpma
     from lpma.names import Names
+    from lpma.snapshot.stored import StoredGraph
 
     from ..state.checkpoint import Checkpoint, State
 
@@ -33,7 +34,7 @@ class TargetError(IngestError):
 
 @dataclass(frozen=True)
 class Opened:
-    graph: lpma.Graph
+    graph: Any  # lpma.Graph, or a StoredGraph where that is enough
     path: Path  # the file it was read from
     checkpoint: dict[str, Any] | None  # number, operations, positions …; None for a saved store
     state: State | None = None  # of the stream, in a checkpoint
@@ -55,16 +56,17 @@ def is_store(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def open_store(path: Path, device: str = "cpu", *, begun: bool = True) -> Opened:
+def open_store(
+    path: Path, device: str = "cpu", *, begun: bool = True, contents: bool = False
+) -> Opened:
     """The graph of a saved store or of the newest good checkpoint in a directory, which may be
     in use: it is read without its lock. Raises TargetError, FormatError, DeviceError.
 
     begun: TargetError if the stream has checkpointed nothing since it began, with an empty graph:
-    whoever asks that would take the stream for empty. If the graph is not, it is said on stderr."""
-    import lpma
-
+    whoever asks that would take the stream for empty. If the graph is not, it is said on stderr.
+    contents: the caller wants snapshots and figures alone, for which no store need be made."""
     if path.is_dir():
-        opened = _open_checkpoint(path, device)
+        opened = _open_checkpoint(path, device, contents)
         if begun and opened.not_begun:
             if not opened.graph.num_rows:
                 raise TargetError(opened.not_begun)
@@ -77,11 +79,18 @@ def open_store(path: Path, device: str = "cpu", *, begun: bool = True) -> Opened
     _refuse_no_store(path)
     from ..state.vertex_names import names_of_store
 
-    graph = lpma.Graph.load(path, device)
+    graph = _load(path, device, contents)
     return Opened(_with_names(graph, path, names_of_store(path)), path, None)
 
 
-def _with_names(graph: lpma.Graph, path: Path, apart: Names | None) -> lpma.Graph:
+def _load(path: Path, device: str, contents: bool) -> Any:
+    import lpma
+    from lpma.snapshot.stored import StoredGraph, can_read
+
+    return StoredGraph(path) if contents and can_read(device) else lpma.Graph.load(path, device)
+
+
+def _with_names(graph: Any, path: Path, apart: Names | None) -> Any:
     """The graph with the names that an older release kept in a file apart, if it did. Raises
     FormatError if some of its vertices have no name."""
     if apart is not None:
@@ -121,13 +130,13 @@ def is_stream(target: str) -> bool:
     return target.startswith(KAFKA) or is_log(Path(target))
 
 
-def _open_checkpoint(directory: Path, device: str) -> Opened:
+def _open_checkpoint(directory: Path, device: str, contents: bool) -> Opened:
     from ..state.directory import checkpoint_numbers, checkpoint_path
 
     problems: list[str] = []
     for number in reversed(checkpoint_numbers(directory)):
         try:
-            opened = _read(checkpoint_path(directory, number), number, device)
+            opened = _read(checkpoint_path(directory, number), number, device, contents)
             if problems:
                 said = f"{'; '.join(problems)}; checkpoint {number} is read"
                 typer.echo(f"lpma: {directory}: {said}", err=True)
@@ -174,13 +183,11 @@ _ASK = (
 )
 
 
-def _read(path: Path, number: int, device: str) -> Opened:
-    import lpma
-
+def _read(path: Path, number: int, device: str, contents: bool) -> Opened:
     from ..state.checkpoint import GRAPH, VERTICES, read_checkpoint, verify_file
 
     found = read_checkpoint(path, number)
-    graph, apart = lpma.Graph.load(path / GRAPH, device), None
+    graph, apart = _load(path / GRAPH, device, contents), None
     if VERTICES in found.files:
         from lpma.names import Names
 
@@ -246,7 +253,7 @@ def store_facts(opened: Opened) -> dict[str, Any]:
     return {**graph_facts(opened.graph), "names": opened.names.count}
 
 
-def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
+def graph_facts(graph: lpma.Graph | StoredGraph) -> dict[str, Any]:
     """What is reported about a graph: its size, its options, its state."""
     return {
         "device": graph.device,
@@ -261,7 +268,7 @@ def graph_facts(graph: lpma.Graph) -> dict[str, Any]:
     }
 
 
-def size_of(graph: lpma.Graph) -> dict[str, int]:
+def size_of(graph: lpma.Graph | StoredGraph) -> dict[str, int]:
     """Vertices present, which are counted by reading the graph; rows: 1 + the largest id present;
     and edges."""
     return {
@@ -271,7 +278,7 @@ def size_of(graph: lpma.Graph) -> dict[str, int]:
     }
 
 
-def made_with(graph: lpma.Graph) -> dict[str, Any]:
+def made_with(graph: lpma.Graph | StoredGraph) -> dict[str, Any]:
     """The options that the graph was made with, by their names."""
     return {
         "directed": graph.directed,

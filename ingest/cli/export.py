@@ -61,7 +61,7 @@ def export(
     chosen = _format_of(path, format)
     started = time.perf_counter()
     with Screen() as screen:
-        opened = open_as_of(store, device, past)
+        opened = open_as_of(store, device, past, contents=True)
         beside = table_path(path) if opened.names.count is not None and chosen == "mtx" else None
         if beside is not None:
             check_table_writable(path, opened.names)

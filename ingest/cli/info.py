@@ -47,7 +47,7 @@ def info(
         past.check_unused(target)
         document = _dataset_facts(CATALOG[target])
     else:
-        opened = open_as_of(Path(target), device, past, begun=False)
+        opened = open_as_of(Path(target), device, past, begun=False, contents=True)
         if opened.not_begun:
             typer.echo(f"lpma: {opened.not_begun}", err=True)
         document = _store_facts(opened)

@@ -130,7 +130,7 @@ def degrees(store: Store, path: Picture, title: Title = "", as_json: JsonOption 
     from .. import plots
 
     _is_png(path)
-    s = open_store(store).graph.snapshot()
+    s = open_store(store, contents=True).graph.snapshot()
     plots.plot_degrees(s, path, title)
     largest = int(np.diff(s._indptr).max(initial=0))
     document = {

@@ -49,6 +49,7 @@ from ..types import Name
 
 if TYPE_CHECKING:
     from lpma.names import Names
+    from lpma.names.stored import StoredNames
 
 Array = npt.NDArray[Any]
 
@@ -88,7 +89,7 @@ def word_of(name: Name) -> str:
 class VertexNames:
     """Both doors. dictionary: None if vertices go by their ids."""
 
-    def __init__(self, dictionary: Names | None = None) -> None:
+    def __init__(self, dictionary: Names | StoredNames | None = None) -> None:
         self.dictionary = dictionary
 
     @property
@@ -119,6 +120,21 @@ class VertexNames:
         return flattened(end, self.of(ids), form_of_keys(image.kinds, image.keys))
 
 
+class Called:
+    """A column of what vertices go by, which is found when a part of it is read: of most results
+    the first few rows are shown."""
+
+    def __init__(self, names: VertexNames, ids: Array) -> None:
+        self._names, self._ids = names, ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, rows: Any) -> Array:
+        """An array, of these rows."""
+        return self._names.of(self._ids[rows])
+
+
 class Vertices:
     """The vertices of a compact snapshot: what each row goes by."""
 
@@ -126,11 +142,14 @@ class Vertices:
         assert s.ids is not None, "rows have ids of their own"
         self.ids: Array = np.asarray(to_host(s.ids))  # uint32[n], rising
         self.names = names
-        self.all = names.of(self.ids)
 
     def __getitem__(self, rows: Any) -> Array:
         """What the vertices of these rows go by."""
-        return self.all[rows]
+        return self.names.of(self.ids[rows])
+
+    def column(self, rows: Any = slice(None)) -> Called:
+        """The same, found when it is read."""
+        return Called(self.names, self.ids[rows])
 
     def one(self, row: int) -> Name:
         """What the vertex of this row goes by."""
@@ -138,7 +157,7 @@ class Vertices:
 
     def list(self, rows: Any) -> list[Any]:
         """The same for several rows, as Python's integers and text."""
-        found: list[Any] = self.all[rows].tolist()
+        found: list[Any] = self[rows].tolist()
         return found
 
     def row(self, name: Name) -> int:

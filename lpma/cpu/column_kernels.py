@@ -49,22 +49,56 @@ def rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
 
 
 def survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
-    """One pass. Each edge up has its edge down if the hashes of the ones, and of the others turned
-    round, have equal sums, two of 64 bits: they are of different keys, from secret seeds. So no
-    edge is looked for."""
+    """One pass, see Survey."""
     keys = np.ascontiguousarray(keys)
     weights, times = (None if c is None else np.ascontiguousarray(c) for c in (weights, times))
-    column = (0, 0) if weights is None else (id(weights), weights.itemsize)
-    seeds = [np.uint64(secrets.randbits(64)) for _ in range(2)]
-    rest = *column, 0 if times is None else id(times), directed, *seeds
-    parts = run_all(_survey, [(*cut, keys, *rest) for cut in cuts(len(keys), PIECE, 4)])
-    good, markers, loops, most, *sums = zip(*parts, strict=True)
-    good_all = int(np.bitwise_and.reduce(good))
-    first, second = (sum(column) % (1 << 64) for column in sums)
-    return Slots(
-        bool(good_all & RISE), bool(good_all & SOUND), directed or first == second == 0,
-        sum(markers), sum(loops), max(most),
-    )  # fmt: skip
+    made = Survey(directed)
+    return made.joined(
+        run_all(made.of, [(keys, weights, times, *cut) for cut in cuts(len(keys), PIECE, 4)])
+    )
+
+
+class Survey:
+    """What columns of slots are, found piece by piece: see columns.survey. Each edge up has its
+    edge down if the hashes of the ones, and of the others turned round, have equal sums, two of 64
+    bits: they are of different keys, from secret seeds. So no edge is looked for."""
+
+    def __init__(self, directed: bool) -> None:
+        self._directed = directed
+        self._seeds = [np.uint64(secrets.randbits(64)) for _ in range(2)]
+
+    def of(
+        self, keys: Array, weights: Array | None, times: Array | None, first: int, last: int
+    ) -> Any:
+        """What `joined` takes, of slots first … last - 1. Contiguous columns."""
+        column = (0, 0) if weights is None else (id(weights), weights.itemsize)
+        rest = *column, 0 if times is None else id(times), self._directed, *self._seeds
+        return _survey(first, last, keys, *rest)
+
+    def joined(self, parts: list[Any]) -> Slots:
+        """What all slots are, but for whether keys rise from one array to the next."""
+        if not parts:
+            return Slots(True, True, True, 0, 0, -1)
+        good, markers, loops, most, *sums = zip(*parts, strict=True)
+        good_all = int(np.bitwise_and.reduce(good))
+        first, second = (sum(column) % (1 << 64) for column in sums)
+        return Slots(
+            bool(good_all & RISE), bool(good_all & SOUND),
+            self._directed or first == second == 0, sum(markers), sum(loops), max(most),
+        )  # fmt: skip
+
+
+@compiled
+def list_rows(keys: Array, targets: Array, sources: Array, starts: Array, first: int) -> int:
+    """Write the target of each rising key, and, of each row that begins among them, its source and
+    its start: that of the first key is `first`. Returns the number of rows."""
+    found = 0
+    for i in range(len(keys)):
+        targets[i] = np.uint32(keys[i] & LOW)
+        if i == 0 or keys[i] >> HALF != keys[i - 1] >> HALF:
+            sources[found], starts[found] = np.uint32(keys[i] >> HALF), first + i
+            found += 1
+    return found
 
 
 @compiled

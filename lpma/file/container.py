@@ -15,8 +15,12 @@ is cut off or added and keeps a forged length from asking for memory. The header
 sorted keys and no spaces, and is accepted in no other spelling: equal contents give equal files.
 
 Requires one-dimensional columns of a dtype in `DTYPES`, and header values that JSON keeps exactly.
-A checksum is computed beside the write or read of its column (zlib and the file calls let other
-threads run), so that a large file moves at nearly the speed of the disk.
+A checksum is computed beside the write of its column (zlib and the file calls let other threads
+run), so that a large file moves at nearly the speed of the disk.
+
+Trick: columns are read in pieces, by all threads: the checksum of a column is computed from those
+of its pieces, since a CRC is linear. A reader that looks at each piece while it is in the cache
+needs no memory for the column.
 """
 
 from __future__ import annotations
@@ -26,17 +30,23 @@ import json
 import math
 import os
 import struct
+import weakref
 import zlib
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..arrays import Array
+from ..cpu.threads import run_all
 from ..errors import FormatError
 from .atomic import Writable, atomic_write
 
+T = TypeVar("T")
 Value = int | float | str | bool | None
 
 MAGIC = b"\x89LPMA\r\n\x1a"
@@ -49,6 +59,8 @@ _PREFIX = struct.Struct("<8s3I")  # the prefix without its own crc
 _CRC = struct.Struct("<I")
 _PREFIX_BYTES = _PREFIX.size + _CRC.size
 _READ_BYTES = 1 << 30  # a single read call returns less than 2 GiB on Linux
+PIECE_ROWS = 1 << 17  # of each column: they fit the cache of a core
+_POLYNOMIAL = 0xEDB88320  # of CRC-32; bit 31 is the coefficient of x^0
 
 
 def write(
@@ -90,18 +102,144 @@ def read(
 
     Raises FormatError if any byte is not as written, and OSError if the file cannot be opened or
     read."""
-    name = name_of_source(path)
-    with path if isinstance(path, io.BytesIO) else open(path, "rb") as file:
-        if isinstance(file, io.BytesIO):
-            file_bytes = len(file.getbuffer())
+    reader = Reader(path)
+    columns = {name: reader.read(name) for name in reader.columns}
+    if isinstance(path, io.BytesIO):
+        reader.close()
+        path.close()
+    return reader.header, columns
+
+
+class Column(NamedTuple):
+    """Where a column lies in its file."""
+
+    dtype: np.dtype[Any]
+    length: int
+    start: int
+
+
+class Reader:
+    """A file that `write` made, open: its header, and its columns, which are read when they are
+    asked for. A file that replaces it meanwhile is not seen.
+
+    Raises FormatError if a byte of what is read is not as written, and OSError if the file cannot
+    be opened or read."""
+
+    def __init__(self, path: str | os.PathLike[str] | io.BytesIO) -> None:
+        self.name = name_of_source(path)
+        self._data: memoryview | None = None
+        if isinstance(path, io.BytesIO):
+            self._data = path.getbuffer()
+            self.close: Callable[[], object] = self._data.release
+            size = len(self._data)
         else:
-            file_bytes = os.fstat(file.fileno()).st_size
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self.close = weakref.finalize(self, os.close, self._file)
+            size = os.fstat(self._file).st_size
+        self.header: dict[str, Value] = {}
+        self.columns: dict[str, Column] = {}
+        with self._naming_file():
+            self.header, listed, at = self._read_head(size)
+            for name, dtype, length in listed:
+                self.columns[name] = Column(_little_endian(dtype), length, at)
+                at += length * self.columns[name].dtype.itemsize + _CRC.size
+            if size != at:
+                fault = "cut short" if size < at else "something follows the last column"
+                raise FormatError(f"{size} bytes where the header announces {at}: {fault}")
+
+    def read(self, name: str) -> Array:
+        """A whole column."""
+        column = np.empty(self.columns[name].length, self.columns[name].dtype)
+        self.scan([name], lambda first, part: None, {name: column})
+        if column.dtype == bool and column.view(np.uint8).max(initial=0) > 1:
+            with self._naming_file():
+                raise FormatError(f"column {name} holds a byte that is neither true nor false")
+        return column
+
+    def scan(
+        self, names: Sequence[str], see: Callable[..., T], into: Mapping[str, Array] | None = None
+    ) -> list[T]:
+        """Read columns of one length piece by piece, on all threads. Returns, in order, what
+        see(row, *parts) makes of each piece, which begins at that row: before it is known whether
+        the column is as written. The parts are read anew for other pieces, but for those of columns
+        that are read `into` arrays."""
+        columns, length = [self.columns[name] for name in names], self.columns[names[0]].length
+        whole = [None if into is None else into.get(name) for name in names]
+        spare: list[list[Array]] = []
+
+        def take(first: int, last: int) -> tuple[list[int], T]:
+            held = spare.pop() if spare else [
+                np.empty(min(length, PIECE_ROWS) if array is None else 0, column.dtype)
+                for array, column in zip(whole, columns, strict=True)
+            ]  # fmt: skip
+            parts = [
+                buffer[: last - first] if array is None else array[first:last]
+                for array, buffer in zip(whole, held, strict=True)
+            ]
+            for part, column in zip(parts, columns, strict=True):
+                self._fill(part.view(np.uint8).data, column.start + first * part.itemsize)
+            crcs = [zlib.crc32(part.view(np.uint8).data) for part in parts]
+            seen = see(first, *parts)
+            spare.append(held)
+            return crcs, seen
+
+        pieces = list(pairwise([*range(0, length, PIECE_ROWS), length]))
+        with self._naming_file():
+            taken = run_all(take, pieces)
+            for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+                size, crc = column.dtype.itemsize, 0
+                for (crcs, _), (first, last) in zip(taken, pieces, strict=True):
+                    crc = _joined_crc(crc, crcs[place], (last - first) * size)
+                (announced,) = _CRC.unpack(self._bytes(_CRC.size, column.start + length * size))
+                if crc != announced:
+                    raise FormatError(f"column {name} does not match its checksum")
+        return [seen for _, seen in taken]
+
+    @contextmanager
+    def _naming_file(self) -> Iterator[None]:
         try:
-            header, listed = _read_head(file, file_bytes)
-            columns = _read_columns(file, listed)
+            yield
         except FormatError as error:
-            raise FormatError(f"{name}: {error}; restore the file from a good copy") from None
-    return header, columns
+            raise FormatError(f"{self.name}: {error}; restore the file from a good copy") from None
+
+    def _fill(self, target: memoryview, at: int) -> None:
+        """Fill `target` with what begins at a byte, however short the single reads are."""
+        if self._data is not None:
+            target[:] = self._data[at : at + len(target)]
+            return
+        done = 0
+        while done < len(target):
+            count = os.preadv(self._file, [target[done : done + _READ_BYTES]], at + done)
+            if not count:
+                raise FormatError("cut short while it was read")
+            done += count
+
+    def _bytes(self, count: int, at: int) -> bytes:
+        content = bytearray(count)
+        self._fill(memoryview(content), at)
+        return bytes(content)
+
+    def _read_head(self, size: int) -> tuple[dict[str, Value], list[tuple[Any, ...]], int]:
+        """The header, (name, dtype, length) of each column, and where the first one begins."""
+        if size < _PREFIX_BYTES:
+            raise FormatError(f"only {size} bytes: not an LPMA file, or cut short")
+        prefix = self._bytes(_PREFIX_BYTES, 0)
+        magic, version, header_bytes, header_crc = _PREFIX.unpack_from(prefix)
+        if magic != MAGIC:
+            raise FormatError("does not start as an LPMA file does")
+        (prefix_crc,) = _CRC.unpack_from(prefix, _PREFIX.size)
+        if zlib.crc32(prefix[: _PREFIX.size]) != prefix_crc:
+            raise FormatError("the prefix does not match its checksum")
+        if version != VERSION:
+            raise FormatError(f"format version {version}, but this release reads {VERSION}")
+        if header_bytes > min(MAX_HEADER_BYTES, size - _PREFIX_BYTES):
+            raise FormatError(
+                f"a header of {header_bytes} bytes is announced: cut short, or forged"
+            )
+        encoded = self._bytes(header_bytes, _PREFIX_BYTES)
+        if zlib.crc32(encoded) != header_crc:
+            raise FormatError("the header does not match its checksum")
+        return *_decode(encoded), _PREFIX_BYTES + header_bytes
 
 
 def is_one(path: str | os.PathLike[str] | io.BytesIO) -> bool:
@@ -119,13 +257,7 @@ def name_of_source(path: str | os.PathLike[str] | io.BytesIO) -> str:
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Value]:
     """The header alone. Raises as `read` does if the prefix or the header is not as written."""
-    with open(path, "rb") as file:
-        try:
-            return _read_head(file, os.fstat(file.fileno()).st_size)[0]
-        except FormatError as error:
-            raise FormatError(
-                f"{os.fspath(path)}: {error}; restore the file from a good copy"
-            ) from None
+    return Reader(path).header
 
 
 def _dtype_name(name: str, column: Array) -> str:
@@ -146,49 +278,6 @@ def _little_endian(dtype: str) -> np.dtype[Any]:
 def _encode(value: Any) -> bytes:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode("ascii")
-
-
-def _read_exactly(file: BinaryIO, target: memoryview) -> None:
-    """Fill `target`, however short the single reads are."""
-    done = 0
-    while done < len(target):
-        count = file.readinto(target[done : done + _READ_BYTES])  # type: ignore[attr-defined]
-        if not count:
-            raise FormatError("cut short while it was read")
-        done += count
-
-
-def _read_bytes(file: BinaryIO, count: int) -> bytes:
-    content = bytearray(count)
-    _read_exactly(file, memoryview(content))
-    return bytes(content)
-
-
-def _read_head(file: BinaryIO, file_bytes: int) -> tuple[dict[str, Value], list[tuple[Any, ...]]]:
-    """The header, and (name, dtype, length) of each column: checked against the file's size."""
-    if file_bytes < _PREFIX_BYTES:
-        raise FormatError(f"only {file_bytes} bytes: not an LPMA file, or cut short")
-    prefix = _read_bytes(file, _PREFIX_BYTES)
-    magic, version, header_bytes, header_crc = _PREFIX.unpack_from(prefix)
-    if magic != MAGIC:
-        raise FormatError("does not start as an LPMA file does")
-    (prefix_crc,) = _CRC.unpack_from(prefix, _PREFIX.size)
-    if zlib.crc32(prefix[: _PREFIX.size]) != prefix_crc:
-        raise FormatError("the prefix does not match its checksum")
-    if version != VERSION:
-        raise FormatError(f"format version {version}, but this release reads {VERSION}")
-    if header_bytes > min(MAX_HEADER_BYTES, file_bytes - _PREFIX_BYTES):
-        raise FormatError(f"a header of {header_bytes} bytes is announced: cut short, or forged")
-    encoded = _read_bytes(file, header_bytes)
-    if zlib.crc32(encoded) != header_crc:
-        raise FormatError("the header does not match its checksum")
-    header, listed = _decode(encoded)
-    column_bytes = sum(length * np.dtype(dtype).itemsize + _CRC.size for _, dtype, length in listed)
-    expected = _PREFIX_BYTES + header_bytes + column_bytes
-    if file_bytes != expected:
-        fault = "cut short" if file_bytes < expected else "something follows the last column"
-        raise FormatError(f"{file_bytes} bytes where the header announces {expected}: {fault}")
-    return header, listed
 
 
 def _decode(encoded: bytes) -> tuple[dict[str, Value], list[tuple[Any, ...]]]:
@@ -218,20 +307,27 @@ def _decode(encoded: bytes) -> tuple[dict[str, Value], list[tuple[Any, ...]]]:
     return header, [tuple(entry) for entry in listed]
 
 
-def _read_columns(file: BinaryIO, listed: list[tuple[Any, ...]]) -> dict[str, Array]:
-    columns: dict[str, Array] = {}
-    checks: list[tuple[str, Future[int], int]] = []
-    with ThreadPoolExecutor(1) as beside:
-        for name, dtype, length in listed:
-            column = np.empty(length, _little_endian(dtype))
-            content = column.view(np.uint8).data
-            _read_exactly(file, content)
-            (announced,) = _CRC.unpack(_read_bytes(file, _CRC.size))
-            checks.append((name, beside.submit(zlib.crc32, content), announced))
-            columns[name] = column
-    for name, crc, announced in checks:
-        if crc.result() != announced:
-            raise FormatError(f"column {name} does not match its checksum")
-        if columns[name].dtype == bool and columns[name].view(np.uint8).max(initial=0) > 1:
-            raise FormatError(f"column {name} holds a byte that is neither true nor false")
-    return columns
+def _joined_crc(first: int, second: int, size: int) -> int:
+    """The CRC-32 of bytes that have the CRC `first`, followed by `size` bytes that have `second`:
+    the former's polynomial is multiplied by x^(8 size)."""
+    return _product(_power_of_x(8 * size), first) ^ second
+
+
+@lru_cache(maxsize=64)
+def _power_of_x(exponent: int) -> int:
+    power, square = 1 << 31, 1 << 30  # 1 and x
+    while exponent:
+        if exponent & 1:
+            power = _product(power, square)
+        square, exponent = _product(square, square), exponent >> 1
+    return power
+
+
+def _product(a: int, b: int) -> int:
+    """The product of two polynomials modulo that of CRC-32."""
+    product = 0
+    for bit in range(31, -1, -1):
+        if a >> bit & 1:
+            product ^= b
+        b = b >> 1 ^ (_POLYNOMIAL if b & 1 else 0)
+    return product

@@ -27,6 +27,8 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from ..names import Names
 
+MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
+
 
 def begin_snapshot(
     stores: Stores, names: Names | None, is_compact: bool, max_bytes: int, read: Callable[..., Any]
@@ -36,12 +38,7 @@ def begin_snapshot(
     store = stores.out
     n = stores.largest_vertex() + 1
     if not is_compact:
-        if 8 * (n + 1) > max_bytes:
-            raise SnapshotTooLarge(
-                f"indptr for ids up to {n - 1} takes {8 * (n + 1):,} bytes, more than "
-                f"{max_bytes:,}: ask for snapshot(compact=True), which renumbers the vertices, or "
-                "raise max_bytes"
-            )
+        refuse_large(n, max_bytes)
         made = _of_all_rows(stores, n, names, read)
         return lambda: made
     on_host = array_module(store.segments.counts) is np
@@ -49,6 +46,16 @@ def begin_snapshot(
         return partial(compact.of_rows, _of_all_rows(stores, n, None, read), names)
     slots = store.backend.slots(store.segments)
     return partial(compact.of_keys, *slots, n, _facts(stores), names)
+
+
+def refuse_large(rows: int, max_bytes: int) -> None:
+    """Raise SnapshotTooLarge if so many rows would take more than that."""
+    if 8 * (rows + 1) > max_bytes:
+        raise SnapshotTooLarge(
+            f"indptr for ids up to {rows - 1} takes {8 * (rows + 1):,} bytes, more than "
+            f"{max_bytes:,}: ask for snapshot(compact=True), which renumbers the vertices, or "
+            "raise max_bytes"
+        )
 
 
 def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[..., Any]) -> Snapshot:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from .csr import Csr
 if TYPE_CHECKING:
     from ..names import Names
 
+T = TypeVar("T")
 
 FORMAT = "lpma graph"
 COLUMNS = ("keys", "weights", "times")
@@ -171,48 +173,77 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     """Read a file that an image wrote, on the disk or in memory. Raises FormatError on any other,
     and OSError if it cannot be read. ENSURES: whatever the file is, what is returned are the
     contents of a graph."""
-    name = container.name_of_source(path)
-    try:
-        header, columns = container.read(path)
-    except FormatError:
-        hint = _HINTS.get(os.path.splitext(name)[1].lower())
-        if hint is None or container.is_one(path):
-            raise
-        raise FormatError(f"{name}: not a saved graph: {hint}") from None
-    if header.get("format") != FORMAT:
-        raise FormatError(f"{name}: a file of this package, but not a saved graph")
-    numbers: Any = header
-    try:
-        options = Options.of_header(header)
-        keys = columns["keys"]
-        weights = columns["weights"] if options.dtype is not None else None
-        times = columns["times"] if options.times else None
-        version, time = int(numbers["version"]), int(numbers["time"])
-    except (KeyError, TypeError, ValueError, BatchError) as error:
-        raise FormatError(f"{name}: not a graph this version knows ({error})") from None
-    if keys.dtype != np.uint64:
-        raise FormatError(f"{name}: the keys are {keys.dtype}, not uint64")
-    if weights is not None and (len(weights) != len(keys) or weights.dtype != options.dtype):
-        raise FormatError(f"{name}: the weights do not go with the keys")
-    if times is not None and (len(times) != len(keys) or times.dtype != np.int64):
-        raise FormatError(f"{name}: the times do not go with the keys")
-    # Checksums say that a file is what was written; this checks that it was a graph.
-    slots = host_columns.survey(keys, weights, times, options.directed)
-    if not slots.rise:
-        raise FormatError(f"{name}: the keys do not strictly rise")
-    if version < 0 or not (slots.are_sound and slots.are_symmetric):
-        raise FormatError(f"{name}: the contents are not those of a graph")
-    names = _names(name, columns) if options.names else None
-    if names is not None and slots.largest >= len(names):
-        raise FormatError(f"{name}: a vertex has no name")
-    return Saved(options, version, time, keys, weights, times, slots, names)
+    file = GraphFile(path)
+    columns = {name: file.reader.read(name) for name in file.reader.columns}
+    if isinstance(path, io.BytesIO):
+        file.reader.close()
+        path.close()
+    keys, weights, times = (columns[x] if x in file.columns else None for x in COLUMNS)
+    assert keys is not None
+    slots = host_columns.survey(keys, weights, times, file.options.directed)
+    file.check(slots)
+    names = file.names(columns.__getitem__, _dictionary)
+    return Saved(file.options, file.version, file.time, keys, weights, times, slots, names)
 
 
-def _names(file: str, columns: dict[str, Array]) -> Names:
+def _dictionary(*columns: Any) -> Names:
     from ..names import Names
-    from ..names.files import COLUMNS as OF_NAMES
 
-    if not columns.keys() >= set(OF_NAMES):
-        raise FormatError(f"{file}: its vertices have names, which are not there")
-    kinds, keys, ends, text = (columns[name] for name in OF_NAMES)
-    return Names.of_columns(kinds, keys, ends, text, file)
+    return Names.of_columns(*columns)
+
+
+class GraphFile:
+    """The file of a graph, open: what its header says, and what is true of its columns. Raises as
+    `read` does."""
+
+    def __init__(self, path: str | os.PathLike[str] | io.BytesIO) -> None:
+        self.name = name = container.name_of_source(path)
+        try:
+            self.reader = reader = container.Reader(path)
+        except FormatError:
+            hint = _HINTS.get(os.path.splitext(name)[1].lower())
+            if hint is None or container.is_one(path):
+                raise
+            raise FormatError(f"{name}: not a saved graph: {hint}") from None
+        if reader.header.get("format") != FORMAT:
+            raise FormatError(f"{name}: a file of this package, but not a saved graph")
+        numbers: Any = reader.header
+        try:
+            self.options = Options.of_header(reader.header)
+            dtypes: dict[str, np.dtype[Any]] = {"keys": np.dtype(np.uint64)}
+            if self.options.dtype is not None:
+                dtypes["weights"] = self.options.dtype
+            if self.options.times:
+                dtypes["times"] = np.dtype(np.int64)
+            self.columns = list(dtypes)
+            found = [reader.columns[name] for name in dtypes]
+            self.version, self.time = int(numbers["version"]), int(numbers["time"])
+        except (KeyError, TypeError, ValueError, BatchError) as error:
+            raise FormatError(f"{name}: not a graph this version knows ({error})") from None
+        if found[0].dtype != np.uint64:
+            raise FormatError(f"{name}: the keys are {found[0].dtype}, not uint64")
+        for called, column in zip(dtypes, found, strict=True):
+            if (column.dtype, column.length) != (dtypes[called], found[0].length):
+                raise FormatError(f"{name}: the {called} do not go with the keys")
+
+    def check(self, slots: Slots) -> None:
+        """Raise FormatError unless these are a graph's. Checksums say that a file is what was
+        written; this checks that it was a graph."""
+        if not slots.rise:
+            raise FormatError(f"{self.name}: the keys do not strictly rise")
+        if self.version < 0 or not (slots.are_sound and slots.are_symmetric):
+            raise FormatError(f"{self.name}: the contents are not those of a graph")
+        names = self.reader.columns.get("name_kinds")
+        if self.options.names and names is not None and slots.largest >= names.length:
+            raise FormatError(f"{self.name}: a vertex has no name")
+
+    def names(self, read: Callable[[str], Array], make: Callable[..., T]) -> T | None:
+        """What the vertices go by, made of columns; None without names. read: a column by its
+        name."""
+        if not self.options.names:
+            return None
+        from ..names.files import COLUMNS as OF_NAMES
+
+        if not self.reader.columns.keys() >= set(OF_NAMES):
+            raise FormatError(f"{self.name}: its vertices have names, which are not there")
+        return make(*map(read, OF_NAMES), self.name)

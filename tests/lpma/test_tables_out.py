@@ -44,6 +44,52 @@ def edges_of(g: lpma.Graph) -> list[tuple[Any, ...]]:
     )  # fmt: skip
 
 
+EXTREMES = [0.0, 1.0, 0.1, 1e5, 999_999.0, 1e6, 1e7, 16777217.0, 1e15, 1e-7, 2.5, 1e30]
+
+
+@pytest.mark.parametrize("weight_dtype", [None, "float32", "float64"])
+@pytest.mark.parametrize("names", [None, NAMES, [*NAMES[:4], 5, -6, 2**64 - 1], range(7)], ids=str)
+@pytest.mark.parametrize("directed", [False, True])
+def test_lines_are_those_that_arrow_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: Any, weight_dtype: Any, directed: bool
+) -> None:
+    """Arrow's writer is the oracle, byte for byte."""
+    monkeypatch.setattr(export.edges, "CHUNK_EDGES", 5)
+    rng = np.random.default_rng(3)
+    src, dst = rng.integers(0, 7, (2, 30))
+    if names is not None:
+        label = np.empty(7, object)
+        label[:] = list(names)
+        src, dst = label[src], label[dst]
+    else:
+        src, dst = src * 10**9 // 3, dst * 10**9 // 3
+    weight = np.append(EXTREMES, rng.random(30 - len(EXTREMES)) * 10.0 ** rng.integers(-9, 9, 18))
+    time = np.append([-(2**62), -1, 0, 9, 10, 2**62], rng.integers(-(10**12), 10**12, 24))
+    g = lpma.Graph(
+        device="cpu", directed=directed, names=names is not None, weight_dtype=weight_dtype
+    )
+    g.insert(src, dst, np.maximum(weight, 1e-12), time)
+    g.insert(src[:4], dst[:4], -np.maximum(weight[:4], 1e-12), time[:4])  # exactly 0
+    for compact in (False, True):
+        if names is None and not compact:
+            continue
+        s = g.snapshot(compact=compact)
+        s.write_csv(tmp_path / "ours.csv")
+        table = s.to_arrow()
+        if "src_number" not in table.column_names and b"src_number" in _first_line(tmp_path):
+            wrong = pa.array(np.zeros(len(table), np.bool_))
+            table = table.add_column(1, "src_number", wrong).add_column(3, "dst_number", wrong)
+        with open(tmp_path / "theirs.csv", "wb") as file:
+            file.write(",".join(table.column_names).encode() + b"\n")
+            plain = pyarrow.csv.WriteOptions(include_header=False)
+            pyarrow.csv.write_csv(table, file, plain)
+        assert (tmp_path / "ours.csv").read_bytes() == (tmp_path / "theirs.csv").read_bytes()
+
+
+def _first_line(folder: Path) -> bytes:
+    return (folder / "ours.csv").read_bytes().split(b"\n")[0]
+
+
 @pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("named", [False, True])

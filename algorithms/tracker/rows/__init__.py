@@ -21,8 +21,8 @@ import numpy as np
 
 from lpma import Graph, Snapshot
 from lpma.arrays import array_module, device_of
-from lpma.graph import MAX_SNAPSHOT_BYTES
 from lpma.results import TouchedEdges
+from lpma.snapshot.capture import MAX_SNAPSHOT_BYTES
 
 from ...arrays import by_device
 from ...views.simple import simple

@@ -15,12 +15,14 @@ from lpma.errors import BatchError
 from lpma.file.atomic import atomic_write
 from lpma.names.forms import flattened
 
+from ...state.vertex_names import Called
+
 Array = npt.NDArray[Any]
 
 CHUNK_ROWS = 1 << 18
 
 
-def write(path: str | os.PathLike[str], columns: dict[str, Array]) -> None:
+def write(path: str | os.PathLike[str], columns: dict[str, Array | Called]) -> None:
     """Columns of one length, by name: a NumPy archive, or a line of names and a line for each row,
     with enough digits to read back the same number. Lines always have text, which names vertices,
     in quotes, and integers never; `flattened` says how an archive holds them. Raises PathError,
@@ -43,8 +45,9 @@ def write(path: str | os.PathLike[str], columns: dict[str, Array]) -> None:
             file.write(lines.getvalue().encode())
 
 
-def _flattened(columns: dict[str, Array]) -> dict[str, Array]:
-    parts = [flattened(name, c) if c.dtype == object else {name: c} for name, c in columns.items()]
+def _flattened(columns: dict[str, Array | Called]) -> dict[str, Array]:
+    whole = {name: column[:] for name, column in columns.items()}
+    parts = [flattened(name, c) if c.dtype == object else {name: c} for name, c in whole.items()]
     return {name: column for part in parts for name, column in part.items()}
 
 

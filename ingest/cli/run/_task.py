@@ -19,6 +19,7 @@ from .._targets import is_store
 
 if TYPE_CHECKING:
     import lpma
+    from lpma.snapshot.stored import StoredGraph
 
     from ...analyses import Result
 
@@ -94,7 +95,9 @@ class Task:
     facts: dict[str, Any] = field(init=False)
     drawn: bool = False
 
-    def run_on(self, graph: lpma.Graph, names: VertexNames, growing: bool = False) -> None:
+    def run_on(
+        self, graph: lpma.Graph | StoredGraph, names: VertexNames, growing: bool = False
+    ) -> None:
         """Run, and write the requested files. `names` are what vertices go by. If the
         graph is `growing`, a picture waits for its first vertex."""
         from lpma.cpu.jit import telling
@@ -157,7 +160,7 @@ def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) 
         check_writable(path)
 
 
-def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[lpma.Graph, VertexNames]:
+def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, VertexNames]:
     """The graph of a store, or one made of edges for this run alone; what its vertices go by."""
     path, directed = Path(target), options.directed
     if not path.is_dir() and not is_store(path):
@@ -166,12 +169,12 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[lpma.
     for option, value in (("--directed/--undirected", directed), (options.said(), options.said())):
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)
-    opened = open_as_of(path, options.device, options)
+    opened = open_as_of(path, options.device, options, contents=True)
     return opened.graph, opened.names
 
 
 def facts_of(
-    algorithm: str, target: str, graph: lpma.Graph, s: lpma.Snapshot, **more: Any
+    algorithm: str, target: str, graph: lpma.Graph | StoredGraph, s: lpma.Snapshot, **more: Any
 ) -> dict[str, Any]:
     return {
         "target": target,

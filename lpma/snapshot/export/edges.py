@@ -6,15 +6,20 @@ is a file, so that writing needs little memory beyond the snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...arrays import Array, device_of, on_device, row_numbers, to_host
+from ...cpu.threads import THREADS
 from ..columns import ARRAYS
 from ..csr import Csr
 from ..read_only import copied, hand_out
+
+T = TypeVar("T")
 
 CHUNK_EDGES = 1 << 20
 
@@ -87,10 +92,20 @@ def edge_chunks(
     """The edges as tables of at most `chunk_edges` rows (None: CHUNK_EDGES): `src`, `dst` uint32
     vertex ids (or rows, which a compact snapshot tells apart), and `weight`, `time` where the
     snapshot has them. An undirected edge comes once, src <= dst (by row)."""
+    return chunks_as(s, lambda table: table, chunk_edges, by_row)
+
+
+def chunks_as(
+    s: Csr, make: Callable[[dict[str, Array]], T], chunk_edges: int | None = None,
+    by_row: bool = False,
+) -> Iterator[T]:  # fmt: skip
+    """make(table) of each table of `edge_chunks`, in order; the next ones are made meanwhile, by
+    all threads."""
     host = to_numpy(s)
     chunk_edges = CHUNK_EDGES if chunk_edges is None else chunk_edges
     m = len(host["indices"])
-    for first in range(0, m, chunk_edges):
+
+    def made(first: int) -> T:
         last = min(first + chunk_edges, m)
         table = {"src": sources(host["indptr"], first, last), "dst": host["indices"][first:last]}
         for name, column in (("weight", "weights"), ("time", "times")):
@@ -101,7 +116,16 @@ def edge_chunks(
             table = {name: column[once] for name, column in table.items()}
         if "ids" in host and not by_row:
             table["src"], table["dst"] = host["ids"][table["src"]], host["ids"][table["dst"]]
-        yield table
+        return make(table)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        coming: deque[Future[T]] = deque()
+        for first in range(0, m, chunk_edges):
+            coming.append(pool.submit(made, first))
+            if len(coming) > THREADS:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
 
 
 def named(s: Csr, rows: Array) -> Array:

@@ -18,7 +18,7 @@ from ...dependencies import MissingPackage, optional_import
 from ...file.atomic import StrPath, atomic_write, check_writable
 from ..csr import Csr
 from ..vertices import OfRows
-from .edges import edge_chunks
+from .edges import chunks_as
 from .room import ExportError, refuse_beyond_disk
 
 LIBRARIES = ("auto", "pandas", "polars", "arrow")
@@ -78,7 +78,8 @@ def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
 
 def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) -> Iterator[Any]:
     """The edges as Arrow's record batches. of_rows: the names of all rows, if they have any."""
-    for table in edge_chunks(s, by_row=of_rows is not None):
+
+    def batch(table: dict[str, Array]) -> Any:
         columns = []
         for name, column in table.items():
             held = pyarrow.array(column)
@@ -86,7 +87,9 @@ def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) 
                 columns += [_whole(named.take(held)) for named in of_rows.values()]
             else:
                 columns.append(held)
-        yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+        return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+    return chunks_as(s, batch, by_row=of_rows is not None)
 
 
 def _whole(column: Any) -> Any:
@@ -212,14 +215,13 @@ def write_parquet(s: Csr, path: StrPath) -> None:
 def write_csv(s: Csr, path: StrPath) -> None:
     """See Snapshot.write_csv."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
-    csv = optional_import("pyarrow.csv", "pyarrow", "write_csv()")
     target = check_writable(path, ".csv")
     refuse_beyond_disk(target, s.num_edges * CSV_BYTES_PER_EDGE + 4096)
     of_rows = _with_numbers(pyarrow, _ends_of_all(pyarrow, s))
-    schema = _schema(pyarrow, s, of_rows)
-    options = csv.WriteOptions(include_header=False)
+    from .csv_lines import Lines  # with Numba, which takes a third of a second to import
+
+    names, lines = _schema(pyarrow, s, of_rows).names, Lines(of_rows)
     with atomic_write(path) as file:
-        file.write(f"{','.join(schema.names)}\n".encode())
-        with csv.CSVWriter(file, schema, write_options=options) as writer:
-            for batch in _batches(pyarrow, s, schema, of_rows):
-                writer.write_batch(batch)
+        file.write(f"{','.join(names)}\n".encode())
+        for piece in chunks_as(s, lines.of, by_row=of_rows is not None):
+            file.write(piece)

@@ -1,0 +1,204 @@
+"""A saved graph that is only read: its snapshots come straight from the file, and no store is made.
+
+Idea: a file holds the sorted keys of a graph, which are its rows: sources rise, and targets lie in
+order. So one pass over the file finds all that `Graph.load` would: it verifies every checksum and
+that the contents are a graph's, writes the targets, and lists where rows begin. What has been seen
+is in the cache of a core, so that little more than the targets is ever in memory. Weights and times
+are read again when a snapshot's are first read.
+
+If ids are far apart, the keys are read, and their vertices are found by a table (compact.py).
+
+Requires compiled kernels, and an answer on the host.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..backend import cpu_backend, is_cuda
+from ..cpu import ready
+from ..pma.keys import LOW, Slots
+from ..pma.layout import NOTHING, Size
+from ..store.sizing import Sizing
+from . import compact
+from .capture import MAX_SNAPSHOT_BYTES, refuse_large
+from .deferred import NOT_YET, Columns, DeferredColumns
+from .image import GraphFile
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from ..names import Names
+    from ..names.stored import StoredNames
+
+Array = npt.NDArray[Any]
+
+
+def can_read(device: str) -> bool:
+    """Whether a saved graph can be read as one on this device."""
+    return not is_cuda(device) and ready.get_ready()
+
+
+class StoredGraph:
+    """What `Graph` says of a saved graph on the CPU, without the updates and the queries. Raises as
+    `Graph.load` does."""
+
+    device = "cpu"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = file = GraphFile(path)
+        self.version, self.time, options = file.version, file.time, file.options
+        self.directed, self.strategy = options.directed, options.strategy
+        self.segment_size, self.weight_dtype = options.segment_size, options.dtype
+        self.has_times = options.times
+        self.has_predecessors = options.predecessors or not self.directed
+        self._lock = threading.Lock()
+        self._num_slots = file.reader.columns["keys"].length
+        self._indices = np.empty(self._num_slots, np.uint32)
+        self._slots, self._sources, self._starts = self._scanned()
+        self.names: StoredNames | Names | None = file.names(file.reader.read, _dictionary)
+        self._markers = np.empty(0, np.int64)  # where they are among the slots
+        self._added = np.empty(0, np.uint32)
+        if self._slots.markers:
+            self._leave_out_markers()
+        self.num_rows = self._slots.largest + 1
+        stored = self._num_slots - self._slots.markers
+        self.num_edges = stored if self.directed else (stored + self._slots.loops) // 2
+
+    def _scanned(self) -> tuple[Slots, Array, Array]:
+        """(what the slots are, uint32: the source of each row that has any, int64: where it
+        begins). Writes the targets."""
+        from ..cpu.column_kernels import Survey, list_rows
+
+        survey, names, targets = Survey(self.directed), self._file.columns, self._indices
+
+        def see(first: int, *parts: Array) -> Any:
+            columns, n = dict(zip(names, parts, strict=True)), len(parts[0])
+            keys, into = columns["keys"], targets[first : first + n]
+            found = survey.of(keys, columns.get("weights"), columns.get("times"), 0, n)
+            sources, starts = np.empty(n, np.uint32), np.empty(n, np.int64)
+            rows = list_rows(keys, into, sources, starts, first)
+            ends = int(keys[0]), int(keys[-1])
+            return found, ends, sources[:rows].copy(), starts[:rows].copy()
+
+        seen = self._file.reader.scan(names, see)
+        slots = survey.joined([found for found, *_ in seen])
+        ends = [ends for _, ends, _, _ in seen]
+        rise = all(end < begin for (_, end), (begin, _) in pairwise(ends))
+        self._file.check(slots._replace(rise=slots.rise and rise))
+        sources = np.concatenate([np.empty(0, np.uint32), *(its for _, _, its, _ in seen)])
+        starts = np.concatenate([np.empty(0, np.int64), *(its for *_, its in seen)])
+        new = np.append(True, sources[1:] != sources[:-1])[: len(sources)]  # none from two pieces
+        return slots, sources[new], starts[new]
+
+    def _leave_out_markers(self) -> None:
+        self._markers = at = np.flatnonzero(self._indices == LOW)
+        self._added = self._sources[np.searchsorted(self._starts, at, "right") - 1]
+        self._indices = np.delete(self._indices, at)
+        self._starts = self._starts - np.searchsorted(at, self._starts)
+
+    def take_names(self, names: Names) -> None:
+        """See Graph.take_names."""
+        self.names = names
+
+    @cached_property
+    def num_vertices(self) -> int:
+        """Vertices present."""
+        return (
+            self._of_all_rows.num_vertices if self._has_dense_ids else self.snapshot(True).num_rows
+        )
+
+    def snapshot(self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
+        """See Graph.snapshot."""
+        if not compact:
+            refuse_large(self.num_rows, max_bytes)
+            names = None if self.names is None else self.names.frozen(rows=self.num_rows)
+            return self._of_all_rows._with(names=names)
+        return self._renumbered()
+
+    def _renumbered(self) -> Snapshot:
+        if self._has_dense_ids:
+            return compact.of_rows(self._of_all_rows, self.names)
+        columns = {name: self._file.reader.read(name) for name in self._file.columns}
+        rest = columns.get("weights"), columns.get("times")
+        return compact.of_keys(columns["keys"], *rest, self.num_rows, self._facts, self.names)
+
+    @property
+    def _has_dense_ids(self) -> bool:
+        return self.num_rows <= compact.ROWS_PER_SLOT * self._num_slots
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        names = "num_edges", "version", "time", "directed"
+        return {name: getattr(self, name) for name in names}
+
+    @cached_property
+    def _of_all_rows(self) -> Snapshot:
+        indptr = np.zeros(self.num_rows + 1, np.int64)
+        indptr[self._sources + np.int64(1)] = np.diff(self._starts, append=len(self._indices))
+        np.cumsum(indptr, out=indptr)
+        columns: Columns = (NOT_YET, NOT_YET) if len(self._file.columns) > 1 else (None, None)
+        late = DeferredColumns(self._alone, self._columns) if columns[0] is NOT_YET else None
+        return Snapshot._trusted(
+            indptr, self._indices, *columns, **self._facts, added=self._added, late=late
+        )
+
+    def _alone(self, copy: Callable[[], Columns]) -> Columns:
+        with self._lock:
+            return copy()
+
+    def _columns(self) -> Columns:
+        """The weights and times of the edges, read now."""
+        found = {}
+        for name in self._file.columns[1:]:
+            column = self._file.reader.read(name)
+            found[name] = np.delete(column, self._markers) if len(self._markers) else column
+        return found.get("weights"), found.get("times")
+
+    # -- the store that `Graph.load` would make ---------------------------------------------------
+
+    @cached_property
+    def _size(self) -> Size:
+        return self._size_for(self._num_slots)
+
+    def _size_for(self, slots: int) -> Size:
+        backend, options = cpu_backend(True)(), self._file.options
+        return Sizing(backend, self.segment_size, options.global_merge).size_for(slots, NOTHING)
+
+    @property
+    def levels(self) -> int:
+        """See Graph.levels."""
+        return self._size.m
+
+    @property
+    def segments(self) -> int:
+        """See Graph.segments."""
+        return self._size.segments
+
+    @property
+    def density(self) -> float:
+        """See Graph.density."""
+        return self._num_slots / (self.segment_size * self.segments)
+
+    @property
+    def nbytes(self) -> int:
+        """See Graph.nbytes. On the CPU a store takes as many bytes as its segments would alone."""
+        backend = cpu_backend(True)()
+        alone = backend.empty(self.segment_size, self.weight_dtype, self.has_times).nbytes
+        sizes = [self._size]
+        if self._file.options.predecessors:
+            sizes.append(self._size_for(len(self._indices)))
+        return sum(alone * size.segments + backend.buffer_bytes for size in sizes)
+
+
+def _dictionary(*columns: Any) -> StoredNames:
+    from ..names.stored import StoredNames
+
+    return StoredNames(*columns)
