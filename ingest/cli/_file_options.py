@@ -147,7 +147,7 @@ class FileOptions:
 
 def check_json_fields(path: Path, json: JsonFields | None) -> None:
     """Refuse fields of JSON for a file of another kind. Raises typer.BadParameter."""
-    from ..sources.files.kinds import format_of
+    from ..sources.files.recognition import format_of
 
     if json is not None and path.is_file() and format_of(path) != "jsonl":
         raise typer.BadParameter(

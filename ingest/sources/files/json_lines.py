@@ -20,10 +20,12 @@ from lpma.batch.columns import Columns
 
 from ...errors import RecordError, SourceError
 from ...formats.json import JsonFields, read_json
+from ...formats.kinds import WORDS
 from ...formats.names import names_of
 from ...formats.records import NamedVertex, decode_update
 from ...types import Record, Rejected
 from .guess import SAMPLE_ROWS, guess_rows
+from .kinds import HEAD_BYTES, is_whole_graph, no_edge_list
 from .opening import Block, read_blocks
 from .pieces import NO_COLUMNS, Piece, check_guess
 from .reading import Asked, Reading
@@ -36,6 +38,8 @@ def open_json_lines(
     """How the file is read, and its pieces. fields: None: guess. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"{")
     first = next(blocks, Block(b"", 1))
+    if is_whole_graph(first.data.partition(b"\n")[0]):
+        raise SourceError(f"{path}: {no_edge_list(first.data[:HEAD_BYTES])}")
     reading = _guessed(path, first.data, asked, fields)
     if fields is None:
         named = {field: reading.columns[place] for field, place in reading.places.items()}
@@ -58,12 +62,11 @@ def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -
     if fields is not None:
         roles = {role: name for role, name in fields.by_role().items() if name is not None}
         names += [name for name in roles.values() if name not in names]
-        kept = {role: name for role, name in roles.items() if role != "kind"}
-        asked = Asked(names=asked.names, columns=kept)
+        asked = replace(asked, columns=roles)
     rows = [names] + [[_text(found.get(name)) for name in names] for found in objects]
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
-    if reading.times == "decimal":
+    if reading.times == "decimal" and reading.unit is None:
         reading = replace(reading, times="whole")  # a fraction is refused: see docs/format.md
     if fields is not None:
         reading = replace(reading, places={role: names.index(name) for role, name in roles.items()})
@@ -102,7 +105,8 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
         "weight": pyarrow.float64(),
         "time": pyarrow.string() if reading.times == "dates" else pyarrow.int64(),
     }
-    for end in (pyarrow.string(), pyarrow.int64()) if reading.named else (pyarrow.int64(),):
+    ends = [pyarrow.string(), pyarrow.int64()] if reading.named else [pyarrow.int64()]
+    for end in [*ends, pyarrow.float64()] if reading.whole else ends:
         schema = pyarrow.schema(
             [(reading.columns[p], types.get(f, end)) for f, p in reading.places.items()]
         )
@@ -131,7 +135,7 @@ def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Pie
         if not line.strip():
             continue
         try:
-            found = read_json(line, fields)
+            found = _usual(read_json(line, fields), reading)
             if reading.times == "dates" and "time" in found:
                 found["time"] = _stamp(found["time"])
             record = decode_update(found, reading.named)
@@ -150,6 +154,17 @@ def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Pie
             run = []
         run.append(record)
     yield from _piece(run)
+
+
+def _usual(found: dict[str, Any], reading: Reading) -> dict[str, Any]:
+    """The fields of a line by role, whole floats as integers, and kinds in our words."""
+    for end in ("src", "dst", "time"):
+        value = found.get(end)
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+            found[end] = int(value)
+    if reading.kinds and str(found["kind"]).lower() in reading.kinds:
+        found["kind"] = WORDS[reading.kinds[str(found["kind"]).lower()]]
+    return found
 
 
 def _stamp(date: object) -> int:
