@@ -25,7 +25,7 @@ import numpy as np
 from lpma.batch.columns import Columns
 
 from ...errors import SourceError
-from ...formats.json import JsonFields
+from ...fields import Fields
 from .archives import open_npz
 from .comments import without_comments
 from .guess import SAMPLE_ROWS, guess_text
@@ -102,7 +102,7 @@ def read_edges(
     separator: str | None = None,
     names: bool | None = None,
     format: str | None = None,
-    json: JsonFields | None = None,
+    json: Fields | None = None,
     mirror: bool = True,
 ) -> EdgeFile:
     """Open a file of edges; what is not said is guessed from its first rows, and `reading` tells.
@@ -131,7 +131,7 @@ def open_edges(
     path: Path,
     asked: Asked,
     format: str | None = None,
-    json: JsonFields | None = None,
+    json: Fields | None = None,
     mirror: bool = True,
 ) -> EdgeFile:
     """`read_edges` of gathered options."""

@@ -19,31 +19,33 @@ import numpy as np
 from lpma.batch.columns import Columns
 
 from ...errors import RecordError, SourceError
-from ...formats.json import JsonFields, read_json
+from ...fields import Fields
+from ...formats.json import read_json
 from ...formats.names import names_of
 from ...formats.records import NamedVertex, decode_update
+from ...formats.times import NOT_A_DATE, millisecond
 from ...types import Record, Rejected
 from .guess import SAMPLE_ROWS, guess_rows
 from .opening import Block, read_blocks
 from .pieces import NO_COLUMNS, Piece, check_guess
 from .reading import Asked, Reading
-from .values import NOT_A_DATE, millisecond
 
 
 def open_json_lines(
-    path: Path, asked: Asked, fields: JsonFields | None
+    path: Path, asked: Asked, fields: Fields | None
 ) -> tuple[Reading, Iterator[Piece]]:
     """How the file is read, and its pieces. fields: None: guess. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"{")
     first = next(blocks, Block(b"", 1))
-    reading = _guessed(path, first.data, asked, fields)
+    reading = _guessed(path, first.data, asked, fields and fields.of_topic())
     if fields is None:
         named = {field: reading.columns[place] for field, place in reading.places.items()}
-        fields = JsonFields(**named)  # type: ignore[arg-type]
+        fields = Fields.from_json(named)
+    fields = fields.of_topic()
     return reading, _pieces(chain([first], blocks), reading, fields)
 
 
-def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -> Reading:
+def _guessed(path: Path, data: bytes, asked: Asked, fields: Fields | None) -> Reading:
     objects = []
     for line in data.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]:
         try:
@@ -81,7 +83,7 @@ def _text(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-def _pieces(blocks: Iterator[Block], reading: Reading, fields: JsonFields) -> Iterator[Piece]:
+def _pieces(blocks: Iterator[Block], reading: Reading, fields: Fields) -> Iterator[Piece]:
     plain = fields.default_weight == 1 and fields.default_kind == "append" and fields.kind is None
     for block in blocks:
         columns = _parsed(block.data, reading) if plain else None
@@ -125,7 +127,7 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
     return None
 
 
-def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Piece]:
+def _decoded(block: Block, reading: Reading, fields: Fields) -> Iterator[Piece]:
     run: list[Record] = []
     for number, line in enumerate(block.data.split(b"\n")):
         if not line.strip():
