@@ -45,13 +45,13 @@ if TYPE_CHECKING:
         UnknownSetting as UnknownSetting,
         VertexLimitError as VertexLimitError,
     )
+    from .fields import Fields as Fields
     from .formats.encode import (
         encode_expire as encode_expire,
         encode_query as encode_query,
         encode_row as encode_row,
         encode_updates as encode_updates,
     )
-    from .formats.json import JsonFields as JsonFields
     from .formats.records import decode as decode, decode_record as decode_record
     from .formats.replies import (
         DeadLetter as DeadLetter,
@@ -104,8 +104,8 @@ _NAMES = {  # by the module that has them; type checkers read the same above
         IdentityError IngestError JournalError LockedError OffsetError PastError PipelineError
         QueryError QueryRefused QueryTimeout RecordError RewrittenError SnapshotRefused SourceError
         UnknownSetting VertexLimitError""",
+    "fields": "Fields",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
-    "formats.json": "JsonFields",
     "formats.records": "decode decode_record",
     "formats.replies": "DeadLetter decode_dead_letter decode_reply encode_dead_letter encode_reply",
     "formats.results": "Result decode_result encode_result",

@@ -16,7 +16,7 @@ from lpma.arrays import to_host
 from lpma.batch.columns import Columns
 from lpma.interop.edges import lost_weights
 
-from ..formats.json import JsonFields
+from ..fields import Fields
 from ..sources.files.left_out import LeftOut
 from ..sources.files.pieces import Vertices
 from ..sources.files.reading import Reading
@@ -143,7 +143,7 @@ def find_edges(
     screen: Screen,
     download: bool,
     verify: bool,
-    json: JsonFields | None = None,
+    json: Fields | None = None,
 ) -> Edges:
     from .. import datasets
     from ..datasets import generators
@@ -174,7 +174,7 @@ def find_edges(
 
 
 def _file_edges(
-    path: Path, directed: bool | None, options: FileOptions, json: JsonFields | None, screen: Screen
+    path: Path, directed: bool | None, options: FileOptions, json: Fields | None, screen: Screen
 ) -> Edges:
     from ..sources.files.edges import open_edges
 

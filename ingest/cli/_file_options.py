@@ -14,7 +14,7 @@ from ._config import in_file
 from ._options import FILE, Ids
 
 if TYPE_CHECKING:
-    from ..formats.json import JsonFields
+    from ..fields import Fields
     from ..sources.files.reading import Asked
 
 
@@ -145,7 +145,7 @@ class FileOptions:
         return next((option for option, value in given.items() if value is not None), None)
 
 
-def check_json_fields(path: Path, json: JsonFields | None) -> None:
+def check_json_fields(path: Path, json: Fields | None) -> None:
     """Refuse fields of JSON for a file of another kind. Raises typer.BadParameter."""
     from ..sources.files.recognition import format_of
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import typer
 
-from ..formats.json import JsonFields
+from ..fields import Fields
 from ..sources import QUERIES, UPDATES, FileSource
 from ..sources.base import Source
 from ..sources.files.left_out import LeftOut
@@ -78,7 +78,7 @@ class Origin:
         return self.path is None or is_log(self.path)
 
     def open(self, directed: bool, opened: ExitStack, names: bool | None = None,
-             json: JsonFields | None = None) -> Any:  # fmt: skip
+             json: Fields | None = None) -> Any:  # fmt: skip
         """The source, closed with `opened`. `directed`: whether the graph is. `names`: whether a
         file's vertices go by names, None: guessed; `json` its fields. A log's records are decoded
         by whoever reads them."""

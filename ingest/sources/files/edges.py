@@ -32,7 +32,7 @@ from lpma.arguments.arrow import as_numpy
 from lpma.batch.columns import Columns
 
 from ...errors import SourceError
-from ...formats.json import JsonFields
+from ...fields import Fields
 from .archives import open_npz
 from .by_networkx import open_by_networkx
 from .comments import without_comments
@@ -124,7 +124,7 @@ def read_edges(
     thousands: str | None = None,
     time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
     format: str | None = None,
-    json: JsonFields | None = None,
+    json: Fields | None = None,
     mirror: bool = True,
 ) -> EdgeFile:
     """Open a file of edges; what is not said is guessed from its first rows, and `reading` tells.
@@ -161,7 +161,7 @@ def open_edges(
     path: Path,
     asked: Asked,
     format: str | None = None,
-    json: JsonFields | None = None,
+    json: Fields | None = None,
     mirror: bool = True,
 ) -> EdgeFile:
     """`read_edges` of gathered options."""

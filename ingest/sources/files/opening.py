@@ -44,7 +44,7 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
     """The file's rows in order, whole, many at a time. Lines end in LF, whatever they end in there.
 
     separator: of the fields, where these may be quoted; None: quotes mean nothing. begins: what
-    such a file always begins with; b"": anything. Raises SourceError if it is not text, and OSError."""
+    such a file always begins with; b"": anything. Raises SourceError if it is not text, OSError."""
     line, rest, more = 1, b"", b""
     blocks = _blocks(path)
     first = next(blocks, b"").removeprefix(_BOM)

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +21,7 @@ from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT
 
 from ...errors import SourceError
 from ...formats.kinds import FIELDS
+from ...formats.times import millisecond
 from .kinds import CALLED, format_of_name
 
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
@@ -376,15 +376,7 @@ def is_date(value: str) -> bool:
     if len(value.strip()) < 8 or "-" not in value.strip()[:5]:
         return False
     try:
-        moment_of(value)
+        millisecond(value)
     except ValueError:
         return False
     return True
-
-
-def moment_of(value: str) -> datetime:
-    """A date or a time of ISO 8601, which may have UTC after it for a zone. Raises ValueError."""
-    value = value.strip()
-    for zone in ("UTC", "GMT"):
-        value = value.removesuffix(zone).rstrip() + "Z" if value.endswith(zone) else value
-    return datetime.fromisoformat(value)

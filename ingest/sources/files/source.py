@@ -18,7 +18,7 @@ from time import monotonic, sleep
 from typing import Any, Self
 
 from ...errors import OffsetError, SourceError
-from ...formats.json import JsonFields
+from ...fields import Fields
 from ...formats.names import names_of
 from ...naming import by_name
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
@@ -67,7 +67,7 @@ class FileSource(Source):
         chunk: int = 50_000,
         mirror: bool = True,
         names: bool | None = None,
-        json: JsonFields | None = None,
+        json: Fields | None = None,
         source: Column | None = None,
         target: Column | None = None,
         weight: Column | None = None,
@@ -95,7 +95,7 @@ class FileSource(Source):
         said = None
         if names is not None or ids is not None:
             said = by_name(False if names is None else names, ids, SourceError)
-        self.json = json
+        self.json = json and json.of_topic()
         self._options = (columns, delimiter, mirror)
         self._named: dict[str, Any] = {
             "source": source, "target": target, "weight": weight, "time": time, "header": header,
@@ -212,7 +212,7 @@ class FileSource(Source):
         or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
         others: list[object] = ["mapped"] if self.names else []  # the word of older checkpoints
         if self.json is not None:
-            others.append(self.json)
+            others.append(_named_fields(self.json))
         if any(option is not None for option in self._named.values()):
             others.append(repr(tuple(self._named.values())))
         others += [self._more] if self._more else []
@@ -247,7 +247,19 @@ class FileSource(Source):
     def again(cls, path: str | os.PathLike[str], read_as: Mapping[str, Any]) -> Self:
         """A file read as the identity of an earlier source says. Raises as the constructor."""
         json = read_as["json"]
-        return cls(path, **{**read_as, "json": json and JsonFields(**json)})
+        return cls(path, **{**read_as, "json": json and Fields.from_json(json)})
+
+
+class _AsIs(str):
+    """Text whose representation is itself."""
+
+    __repr__ = str.__str__
+
+
+def _named_fields(fields: Fields) -> _AsIs:
+    """The fields as identities have always had them."""
+    named = ", ".join(f"{name}={value!r}" for name, value in fields.to_json().items())
+    return _AsIs(f"JsonFields({named})")
 
 
 def _values(file: EdgeFile) -> Iterator[Value]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,12 @@ from lpma.arguments.arrow import as_numpy
 
 from ...errors import RecordError
 from ...formats.names import plain_name
+from ...formats.times import NOT_A_DATE, millisecond
 from .pieces import Fault, Faults
 from .quotes import BLANKS
-from .reading import MISSING, Reading, moment_of, whole_text
+from .reading import MISSING, Reading, whole_text
 
 Array = npt.NDArray[Any]
-
-NOT_A_DATE = "not a date or time of ISO 8601"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -127,16 +124,6 @@ def milliseconds(array: Any) -> Array:
 
 def _has_zone(text: str) -> bool:
     return text.endswith(("Z", "z")) or re.search(r"[T ].*[+-]", text) is not None
-
-
-def millisecond(text: object) -> int:
-    """The same of one value. Raises ValueError, and TypeError if it is not text."""
-    if not isinstance(text, str):
-        raise TypeError(f"a date is text, not {type(text).__name__}")
-    moment = moment_of(text)
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    since = moment - _EPOCH
-    return (since.days * 86_400_000) + since.seconds * 1000 + since.microseconds // 1000
 
 
 # -- values one by one ----------------------------------------------------------------------------

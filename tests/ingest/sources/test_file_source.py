@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import FileSource, IdentityError, JsonFields, OffsetError, Rejected, SourceError
+from ingest import Fields, FileSource, IdentityError, OffsetError, Rejected, SourceError
 from ingest.sources.files import opening
 from ingest.state.checkpoint import State
 from lpma.batch.columns import Columns
@@ -185,7 +185,7 @@ def test_identity_changes_with_the_file_and_its_reading(write: Write) -> None:
         {"columns": ("src", "dst", "-")},
         {"source": "b", "target": "a", "weight": "none", "time": "t", "header": True},
         {"delimiter": ";", "names": True, "mirror": False},
-        {"format": "jsonl", "json": JsonFields("a", "b", time="t")},
+        {"format": "jsonl", "json": Fields("a", "b", time="t")},
     ],
     ids=str,
 )
