@@ -4,6 +4,7 @@ generator."""
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,7 @@ class Edges:
     left_out: LeftOut = field(default_factory=LeftOut)
     reading: Reading | None = None
     vertices: Vertices = lambda: np.empty(0, np.uint32)
+    doubtful: Counter[str] = field(default_factory=Counter)
 
     @property
     def named(self) -> bool:
@@ -55,6 +57,17 @@ class Edges:
         """What is reported about a file's lines."""
         return {**self.left_out.facts(), **({} if self.reading is None else self.reading.facts())}
 
+    def check(self, operations: int, accepted: float | None, screen: Screen) -> None:
+        """Say what was left out of a file, and which names may be none. Raises TargetError if too
+        much was left out."""
+        if text := self.left_out.too_many(operations, accepted):
+            raise TargetError(f"{self.what}: nothing was written: {text}")
+        if self.left_out.count:
+            screen.say(f"{self.what}: {self.left_out}")
+        if self.doubtful:
+            named = ", ".join(f"{name} {count:,} times" for name, count in self.doubtful.items())
+            screen.say(f"{self.what}: read as names of vertices: {named}")
+
 
 def load_graph(
     source: str,
@@ -62,30 +75,39 @@ def load_graph(
     options: FileOptions,
     device: str,
     screen: Screen,
+    accept_bad: float | None = None,
 ) -> tuple[lpma.Graph, VertexNames]:
     """A graph of what `load` takes, with its defaults but for times, and not saved."""
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
     graph = lpma.Graph(device=device, directed=edges.directed, times=False, names=edges.named)
-    fill(graph, edges, BATCH_SIZE, False, screen)
+    fill(graph, edges, BATCH_SIZE, False, screen, accept_bad)
     return graph, edges.names
 
 
 def fill(
-    graph: lpma.Graph, edges: Edges, batch_size: int, strict: bool, screen: Screen
+    graph: lpma.Graph,
+    edges: Edges,
+    batch_size: int,
+    strict: bool,
+    screen: Screen,
+    accept_bad: float | None = None,
 ) -> tuple[int, float]:
     """Apply the edges in batches, and add what vertices have none. Returns the number of operations
     and the seconds that this took. The screen says which lines were left out, and how many made no
     edge for their weight.
 
-    Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
+    Raises TargetError on a bad line if `strict`, or if too many of a file's are bad: more than the
+    share accept_bad, None: one in a hundred, and ten."""
     seconds, operations = 0.0, 0
     edges.names = VertexNames(graph.names)
     pieces = (_with_ids(piece, edges.names) for piece in edges.pieces)
     if edges.reading is not None and edges.reading.stored and graph.weight_dtype is None:
         pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
+    rounded = Rounded(graph.weight_dtype)
     for batch in _batches(pieces, batch_size):
+        rounded.count(batch.weight)
         started = time.perf_counter()
         graph.apply(batch)
         seconds += time.perf_counter() - started
@@ -99,11 +121,45 @@ def fill(
         raise TargetError(left_out.nothing_of(edges.what))
     if left_out.count and strict:
         raise TargetError(f"{edges.what}: {left_out}")
-    if left_out.count:
-        screen.say(f"{edges.what}: {left_out}")
+    edges.check(operations, accept_bad, screen)
+    if rounded.rows:
+        screen.say(f"{edges.what}: {rounded}")
     if graph.unchanged.not_positive:
         screen.say(f"{edges.what}: {lost_weights(graph)}; with --weight none each row is an edge")
     return operations, seconds
+
+
+class Rounded:
+    """The weights that a store of this type rounds: how many, and the largest error. One that comes
+    back as the same decimal number, as 0.1 of a float32, is not."""
+
+    def __init__(self, dtype: np.dtype[Any] | None) -> None:
+        self._dtype = dtype if dtype == np.float32 else None
+        self.rows = 0
+        self._most, self._at = 0.0, 0.0
+
+    def count(self, weights: Any) -> None:
+        """Count those of a batch."""
+        if self._dtype is None or weights is None:
+            return
+        errors = np.abs(weights.astype(self._dtype) - weights)
+        unequal = np.flatnonzero(errors)
+        given = np.abs(weights[unequal])
+        # Seven digits come back, as a rule; and so do six always.
+        digits = 10.0 ** (6 - np.floor(np.log10(given)))
+        unequal = unequal[np.abs(np.rint(given * digits) / digits - given) > 1e-14 * given]
+        self.rows += len(unequal)
+        if len(unequal) and (most := errors[unequal].max()) > self._most:
+            self._most = float(most)
+            self._at = float(weights[unequal[errors[unequal].argmax()]])
+
+    def __str__(self) -> str:
+        held = float(np.float32(self._at))
+        weights = "weight was" if self.rows == 1 else "weights were"
+        return (
+            f"{self.rows:,} {weights} rounded to float32, by {self._most:.3g} at most "
+            f"({self._at!r} to {held!r}): --weight-dtype float64 keeps them"
+        )
 
 
 def _with_ids(batch: Columns, names: VertexNames) -> Columns:
@@ -181,11 +237,11 @@ def _file_edges(
     check_json_fields(path, json)
     # What a file that is undirected mirrors would count again in a graph that is. Such a file makes
     # one, unless the caller says otherwise.
-    file = open_edges(path, options.asked(), None, json, mirror=directed is True)
+    file = open_edges(path, options.asked(), options.format, json, mirror=directed is True)
     is_directed = file.reading.directed is not False if directed is None else directed
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):
         screen.say(note)
     edges = Edges(str(path), iter(file), None, is_directed, left_out=file.left_out)
-    edges.reading, edges.vertices = file.reading, file.vertices
+    edges.reading, edges.vertices, edges.doubtful = file.reading, file.vertices, file.doubtful
     return edges

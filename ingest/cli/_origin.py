@@ -91,9 +91,11 @@ class Origin:
             return opened.enter_context(SqliteLog(self.path))
         asked = self.file.asked()
         return FileSource(
-            self.path, columns=asked.columns, delimiter=asked.separator, rate=self.rate,
-            mirror=directed, names=names, json=json, source=asked.source, target=asked.target,
-            weight=asked.weight, time=asked.time, header=asked.header,
+            self.path, format=self.file.format, columns=asked.columns, delimiter=asked.separator,
+            rate=self.rate, mirror=directed, names=names, json=json, source=asked.source,
+            target=asked.target, weight=asked.weight, time=asked.time, header=asked.header,
+            kind=asked.kind, kinds=asked.kinds, decimal=asked.decimal, thousands=asked.thousands,
+            time_unit=asked.time_unit, bipartite=asked.bipartite,
         )  # fmt: skip
 
     def _check_is_file(self) -> None:

@@ -19,7 +19,7 @@ from ._console import (
     show,
 )
 from ._edges import BATCH_SIZE, fill, find_edges
-from ._file_options import FileOptions
+from ._file_options import AcceptBad, FileOptions
 from ._options import GraphOptions, JsonOptions
 from ._targets import graph_facts
 from ._typer import sharing
@@ -48,6 +48,7 @@ def load(
     ] = True,
     verify: Annotated[bool, typer.Option(help="Check a dataset's checksum.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on a bad line.")] = False,
+    accept_bad: AcceptBad = None,
     as_json: JsonOption = False,
 ) -> None:
     """Load a file of edges, a dataset or a generated graph into a saved store.
@@ -68,7 +69,7 @@ def load(
         )
         made = {"directed": edges.directed, "names": edges.named, **asked}
         graph = lpma.Graph(device=options.device, **made)
-        operations, seconds = fill(graph, edges, batch_size, strict, screen)
+        operations, seconds = fill(graph, edges, batch_size, strict, screen, accept_bad)
         graph.save(store)
     document = {
         "source": edges.what,

@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from lpma.batch.columns import MAX_VERTEX, Kind
+from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
 from ...formats.kinds import FIELDS, UPDATE_KINDS
@@ -71,7 +71,8 @@ def guess_text(
             f"the first line, {lines[0].strip()!r}, may say how many vertices and edges follow: it "
             "is read as an edge; --header leaves it out, --no-header says that it is one",
         ) if asked.header is None else ())  # fmt: skip
-    return reading if asked.names is False else with_numbers(reading, rows)
+    body = rows if commented is not None else rows[1:]
+    return reading if asked.names is False else with_numbers(reading, body)
 
 
 def _commented(
@@ -295,7 +296,8 @@ def _places(
     if given:  # who names columns says which are read
         guessed = {end: place for end, place in guessed.items() if end in ("src", "dst")}
     for end in ("src", "dst"):
-        if end in guessed and not _fit_ends([row[guessed[end]] for row in body]):
+        exported = end in guessed and f"{columns[guessed[end]]}_number" in columns
+        if body and end in guessed and not exported and not _fit_ends([row[guessed[end]] for row in body]):
             del guessed[end]
     unfit = {}
     for field in ("weight", "time"):  # a column that holds something else is not what it is called
@@ -357,7 +359,8 @@ def _by_number(body: Rows, width: int) -> dict[str, int]:
         role = "time" if times[0] else "weight" if weights[0] else None
         return {} if role is None else places | {role: used[2]}
     if len(more) == 2:
-        whole = are_whole(value for value in more[1] if value) or times[1]
+        given = [value for value in more[1] if value]
+        whole = sum(are_whole([value]) for value in given) >= 0.9 * len(given) or times[1]
         if times[0] and weights[1] and not times[1]:
             return places | {"time": used[2], "weight": used[3]}
         return places | {"weight": used[2], "time": used[3]} if weights[0] and whole else {}
@@ -379,10 +382,10 @@ def _rises_since_1970(values: list[str]) -> bool:
 
 
 def _fit_ends(values: list[str]) -> bool:
-    """Whether these may be vertices: not dates, not fractions, not nothing."""
+    """Whether these may be vertices: not dates, not fractions."""
     values = [value for value in values if value.strip()]
-    other = sum(is_date(v) or (_is_float(v) and not _is_vertex(v)) for v in values)
-    return other < 0.9 * len(values) if values else False
+    other = sum(is_date(v) or (are_numbers([v]) and not _is_vertex(v)) for v in values)
+    return not values or other < 0.9 * len(values)
 
 
 def _is_vertex(value: str) -> bool:
@@ -407,7 +410,7 @@ def _fits(field: str, values: list[str], header: bool) -> bool:
 def _is_float(value: str) -> bool:
     """Whether this is meant as a number, NaN too."""
     try:
-        float(value)
+        float(value.replace("_", "?"))
     except ValueError:
         return False
     return True
@@ -458,7 +461,7 @@ def _kinds(
         return {}
     ours = {**UPDATE_KINDS, "insert": UPDATE_KINDS["append"]}
     numbers = {str(int(kind)): kind for kind in ours.values()}
-    known = {word: int(kind) for word, kind in (ours | numbers).items() if kind < Kind.EXPIRE}
+    known = {word: int(kind) for word, kind in (ours | numbers).items()}
     for word, kind in asked.kinds.items():
         if kind.lower() not in known:
             raise SourceError(f"--kind-map {word}={kind}: kinds are {', '.join(known)}")

@@ -25,7 +25,7 @@ from ...formats.json import field_at, read_json
 from ...formats.kinds import FIELDS, WORDS
 from ...formats.names import names_of
 from ...formats.records import NamedVertex, decode_update
-from ...formats.times import in_ms
+from ...formats.times import NOT_A_DATE, in_ms
 from ...types import Record, Rejected
 from .guess import SAMPLE_ROWS, guess_rows
 from .kinds import HEAD_BYTES, is_whole_graph, no_edge_list
@@ -171,6 +171,8 @@ def _usual(found: dict[str, Any], reading: Reading, fields: Fields) -> dict[str,
         if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
             found[end] = int(value)
     if "time" in found:
+        if reading.times == "dates" and not isinstance(found["time"], str):
+            raise RecordError(f"time: {NOT_A_DATE}")
         found["time"] = in_ms(found["time"], fields.time_unit or "ms")
     if reading.kinds and str(found["kind"]).lower() in reading.kinds:
         found["kind"] = WORDS[reading.kinds[str(found["kind"]).lower()]]

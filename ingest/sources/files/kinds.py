@@ -121,6 +121,8 @@ def no_edge_list(head: bytes) -> str | None:
 def _other_graph(text: bytes) -> str | None:
     """What a graph is called that is written in another way than an edge a line, and what to do."""
     lines = [line for line in text.replace(b"\r", b"\n").split(b"\n") if line.strip()]
+    if len(lines) > 1 and not text.endswith((b"\n", b"\r")):
+        lines.pop()  # it may be cut
     rest = [line for line in lines if not _TOP_COMMENT.fullmatch(line)]
     top = b"\n".join(rest).lstrip()
     for pattern, what in _OTHERS_BY_HEAD:
@@ -141,7 +143,7 @@ def _is_tgf(lines: list[bytes]) -> bool:
     middle = next((number for number, line in enumerate(lines) if line.strip() == b"#"), 0)
     vertices = {line.split()[0] for line in lines[:middle]}
     edges = [line.split() for line in lines[middle + 1 : middle + 20]]
-    return len(vertices) == middle > 0 and all(vertices.issuperset(edge[:2]) for edge in edges)
+    return len(vertices) == middle > 0 and edges != [] and all(vertices.issuperset(edge[:2]) for edge in edges)
 
 
 def _is_lgl(lines: list[bytes]) -> bool:

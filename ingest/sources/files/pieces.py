@@ -137,6 +137,8 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> 
         _note(faults, ~inside, "time: outside 64 bits in milliseconds")
     if "kind" in table:
         inside = (table["kind"] >= 0) & (table["kind"] <= int(Kind.REMOVE_VERTEX))
+        if "time" in table and not reading.named:  # an expiry names no vertex
+            inside |= table["kind"] == int(Kind.EXPIRE)
         _note(faults, ~inside, f"kind: {_KINDS}")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ...errors import OffsetError, SourceError
 from ...fields import Fields
@@ -43,8 +43,8 @@ class FileSource(Source):
     most. mirror: as `read_edges` has it; say False for an undirected graph. names: whether any
     64-bit integer or text names a vertex; None: guessed. If so, the pipeline or its graph needs
     names=True. json: the fields of JSON lines, if their names differ from the default.
-    source, target, weight, time, header, kind, kinds, decimal, thousands, time_unit: as
-    `read_edges` has them. Raises SourceError if the file cannot be read as such.
+    source, target, weight, time, header, kind, kinds, decimal, thousands, time_unit,
+    bipartite: as `read_edges` has them. Raises SourceError if the file cannot be read as such.
 
     `reading` says how the file is read.
 
@@ -77,7 +77,8 @@ class FileSource(Source):
         kinds: Mapping[str, str] | None = None,
         decimal: str | None = None,
         thousands: str | None = None,
-        time_unit: str | None = None,
+        time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
+        bipartite: bool | None = None,
         clock: Callable[[], float] = monotonic,
         ids: Ids | None = None,
     ) -> None:
@@ -89,7 +90,7 @@ class FileSource(Source):
         if self.format not in FORMATS:
             raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         if json is not None and self.format != "jsonl":
-            raise SourceError(f"{self.path}: not JSON lines, an object a line: json is for these")
+            raise SourceError(f"{self.path}: not JSON lines, as a .jsonl has them: json is for these")
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
         said = None
@@ -102,9 +103,10 @@ class FileSource(Source):
         }  # fmt: skip
         more = {
             "kind": kind, "kinds": kinds and dict(kinds), "decimal": decimal,
-            "thousands": thousands, "time_unit": time_unit,
+            "thousands": thousands, "time_unit": time_unit and str(time_unit),
+            "bipartite": bipartite,
         }  # fmt: skip
-        self._more: dict[str, Any] = {name: value for name, value in more.items() if value}
+        self._more: dict[str, Any] = {name: x for name, x in more.items() if x or x is False}
         self._chunk = chunk
         self._rate = rate
         self._clock = clock

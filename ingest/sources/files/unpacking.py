@@ -37,7 +37,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         if packing is None:
             yield raw
         elif packing == "zip":
-            with zipfile.ZipFile(raw) as archive, archive.open(member_of(path, archive)) as file:
+            with _archive(path, raw) as archive, archive.open(member_of(path, archive)) as file:
                 yield file
         else:
             import pyarrow
@@ -45,6 +45,16 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield cast(
                 IO[bytes], pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), packing)
             )
+
+
+def _archive(path: Path, raw: IO[bytes]) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(raw)
+    except zipfile.BadZipFile:
+        raw.seek(0)
+        if b"[Content_Types].xml" in raw.read(1 << 13):  # cut short
+            raise SourceError(f"{path}: {WORKBOOK}") from None
+        raise
 
 
 def head_of(path: Path, size: int) -> bytes:
