@@ -90,6 +90,11 @@ if TYPE_CHECKING:
         UPDATES as UPDATES,
     )
     from .sources.files.edges import EdgeFile as EdgeFile, read_edges as read_edges
+    from .sources.files.graphs import (
+        read_csv as read_csv,
+        read_json as read_json,
+        read_parquet as read_parquet,
+    )
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
     from .state.directory import has_checkpoint as has_checkpoint
@@ -119,6 +124,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
         DEAD_LETTERS QUERIES REPLIES UPDATES FileSource Identity Partition Polled Rejected Source
         SqliteLog""",
     "sources.files.edges": "EdgeFile read_edges",
+    "sources.files.graphs": "read_csv read_json read_parquet",
     "sources.kafka.sink": "KafkaSink",
     "sources.kafka.source": "KafkaSource",
     "state.directory": "has_checkpoint",

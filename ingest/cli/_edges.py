@@ -3,8 +3,10 @@ generator."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,24 +15,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from lpma.arrays import to_host
 from lpma.batch.columns import Columns
 from lpma.interop.edges import lost_weights
 
 from ..fields import Fields
+from ..sources.files.edges import EdgeFile
+from ..sources.files.graphs import (
+    BATCH_SIZE,
+    Rounded,
+    add_missing,
+    batches_of,
+    name_sides,
+    with_ids,
+)
 from ..sources.files.left_out import LeftOut
 from ..sources.files.pieces import Vertices
 from ..sources.files.reading import Reading
 from ..state.vertex_names import VertexNames
-from ..types import Names
 from ._console import Screen
 from ._file_options import FileOptions, check_json_fields
 from ._targets import TargetError, is_stream
 
 if TYPE_CHECKING:
     import lpma
-
-BATCH_SIZE = 1_000_000  # operations
 
 
 @dataclass
@@ -46,12 +53,19 @@ class Edges:
     left_out: LeftOut = field(default_factory=LeftOut)
     reading: Reading | None = None
     vertices: Vertices = lambda: np.empty(0, np.uint32)
-    doubtful: Counter[str] = field(default_factory=Counter)
+    file: EdgeFile | None = None
+    held: Any = None  # what goes when this does
 
     @property
     def named(self) -> bool:
         """Whether vertices go by names, so that the graph has to know them."""
         return self.reading is not None and self.reading.named
+
+    @property
+    def left(self) -> int | None:
+        """How many vertices the left side has, if there are two kinds."""
+        sides = None if self.file is None else self.file.sides
+        return None if sides is None else sides.left
 
     def facts(self) -> dict[str, Any]:
         """What is reported about a file's lines."""
@@ -64,9 +78,9 @@ class Edges:
             raise TargetError(f"{self.what}: nothing was written: {text}")
         if self.left_out.count:
             screen.say(f"{self.what}: {self.left_out}")
-        if self.doubtful:
-            named = ", ".join(f"{name} {count:,} times" for name, count in self.doubtful.items())
-            screen.say(f"{self.what}: read as names of vertices: {named}")
+        if self.file is not None and self.file.doubtful:
+            said = ", ".join(f"{name} ({count:,})" for name, count in self.file.doubtful.items())
+            screen.say(f"{self.what}: read as names of vertices: {said}")
 
 
 def load_graph(
@@ -81,7 +95,9 @@ def load_graph(
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
-    graph = lpma.Graph(device=device, directed=edges.directed, times=False, names=edges.named)
+    graph = lpma.Graph(
+        device=device, directed=edges.directed, times=False, names=edges.named, left=edges.left
+    )
     fill(graph, edges, BATCH_SIZE, False, screen, accept_bad)
     return graph, edges.names
 
@@ -101,12 +117,14 @@ def fill(
     Raises TargetError on a bad line if `strict`, or if too many of a file's are bad: more than the
     share accept_bad, None: one in a hundred, and ten."""
     seconds, operations = 0.0, 0
+    if edges.file is not None:
+        name_sides(graph, edges.file)
     edges.names = VertexNames(graph.names)
-    pieces = (_with_ids(piece, edges.names) for piece in edges.pieces)
+    pieces = (with_ids(piece, graph.names) for piece in edges.pieces)
     if edges.reading is not None and edges.reading.stored and graph.weight_dtype is None:
         pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
     rounded = Rounded(graph.weight_dtype)
-    for batch in _batches(pieces, batch_size):
+    for batch in batches_of(pieces, batch_size):
         rounded.count(batch.weight)
         started = time.perf_counter()
         graph.apply(batch)
@@ -114,8 +132,7 @@ def fill(
         operations += len(batch)
         screen.progress("load", operations, edges.total)
     vertices = edges.vertices()
-    if len(vertices):
-        graph.add_vertices(vertices[~np.asarray(to_host(graph.has_vertices(vertices)))])
+    add_missing(graph, vertices)
     left_out = edges.left_out
     if edges.total is None and operations == 0 and not len(vertices):
         raise TargetError(left_out.nothing_of(edges.what))
@@ -127,69 +144,6 @@ def fill(
     if graph.unchanged.not_positive:
         screen.say(f"{edges.what}: {lost_weights(graph)}; with --weight none each row is an edge")
     return operations, seconds
-
-
-class Rounded:
-    """The weights that a store of this type rounds: how many, and the largest error. One that comes
-    back as the same decimal number, as 0.1 of a float32, is not."""
-
-    def __init__(self, dtype: np.dtype[Any] | None) -> None:
-        self._dtype = dtype if dtype == np.float32 else None
-        self.rows = 0
-        self._most, self._at = 0.0, 0.0
-
-    def count(self, weights: Any) -> None:
-        """Count those of a batch."""
-        if self._dtype is None or weights is None:
-            return
-        errors = np.abs(weights.astype(self._dtype) - weights)
-        unequal = np.flatnonzero(errors)
-        given = np.abs(weights[unequal])
-        # Seven digits come back, as a rule; and so do six always.
-        digits = 10.0 ** (6 - np.floor(np.log10(given)))
-        unequal = unequal[np.abs(np.rint(given * digits) / digits - given) > 1e-14 * given]
-        self.rows += len(unequal)
-        if len(unequal) and (most := errors[unequal].max()) > self._most:
-            self._most = float(most)
-            self._at = float(weights[unequal[errors[unequal].argmax()]])
-
-    def __str__(self) -> str:
-        held = float(np.float32(self._at))
-        weights = "weight was" if self.rows == 1 else "weights were"
-        return (
-            f"{self.rows:,} {weights} rounded to float32, by {self._most:.3g} at most "
-            f"({self._at!r} to {held!r}): --weight-dtype float64 keeps them"
-        )
-
-
-def _with_ids(batch: Columns, names: VertexNames) -> Columns:
-    if names.dictionary is None:
-        return batch
-    from ..pipeline.record_decoder import mapped
-
-    ids = mapped(names.dictionary, batch, Names(batch.src, batch.dst))
-    return ids.replace(ids_resolved=True)
-
-
-def _batches(pieces: Iterator[Columns], batch_size: int) -> Iterator[Columns]:
-    """The operations, so many at a time."""
-    waiting: list[Columns] = []
-    count = 0
-    for piece in pieces:
-        if waiting and (piece.time is None) != (waiting[0].time is None):
-            yield Columns.joined(waiting)
-            waiting, count = [], 0
-        first = 0
-        while first < len(piece):
-            last = min(len(piece), first + batch_size - count)
-            waiting.append(piece.rows(first, last))
-            count += last - first
-            first = last
-            if count == batch_size:
-                yield Columns.joined(waiting)
-                waiting, count = [], 0
-    if waiting:
-        yield Columns.joined(waiting)
 
 
 def find_edges(
@@ -204,6 +158,11 @@ def find_edges(
     from .. import datasets
     from ..datasets import generators
 
+    if source == "-":
+        folder = tempfile.TemporaryDirectory(prefix="lpma-")
+        edges = _file_edges(_of_stdin(Path(folder.name)), directed, options, json, screen)
+        edges.held = folder
+        return edges
     if is_stream(source):
         raise TargetError(
             f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
@@ -229,6 +188,14 @@ def find_edges(
     return Edges(what, iter([made]), len(made), graph.directed if directed is None else directed)
 
 
+def _of_stdin(folder: Path) -> Path:
+    """What stdin holds, as a file: it is looked at before it is read."""
+    path = folder / "stdin"
+    with open(path, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
 def _file_edges(
     path: Path, directed: bool | None, options: FileOptions, json: Fields | None, screen: Screen
 ) -> Edges:
@@ -242,6 +209,10 @@ def _file_edges(
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):
         screen.say(note)
-    edges = Edges(str(path), iter(file), None, is_directed, left_out=file.left_out)
-    edges.reading, edges.vertices, edges.doubtful = file.reading, file.vertices, file.doubtful
+    what = "stdin" if path.name == "stdin" else str(path)
+    edges = Edges(what, iter(file), None, is_directed, left_out=file.left_out)
+    edges.reading, edges.vertices = file.reading, file.vertices
+    edges.file = file
+    if file.sides is not None and (note := file.sides.note()):
+        screen.say(note)
     return edges

@@ -48,6 +48,7 @@ from .opening import Block, lines_of, read_blocks
 from .pieces import Array, Piece, Vertices
 from .reading import Asked, Column, Reading
 from .recognition import format_of
+from .sides import Sides, sides_of
 from .tables import open_parquet
 from .text import read_text
 
@@ -60,6 +61,7 @@ class EdgeFile:
 
     reading    how it is read: str(reading) says so in a line
     left_out   what has been left out so far: `count`, `reasons`, and the `first` three lines
+    sides      of a file with two kinds of vertices, how many the left side has; else None
     doubtful   names that have been read and may stand for missing values, as "NA" → how many
 
     If vertices go by names, `src` and `dst` of the columns are names: arrays of integers, Arrow's
@@ -80,11 +82,13 @@ class EdgeFile:
         reading: Reading,
         pieces: Iterator[Piece],
         vertices: Vertices | None = None,
+        sides: Sides | None = None,
     ) -> None:
         self.path = path
         self.reading = reading
         self.left_out = LeftOut()
         self.doubtful: Counter[str] = Counter()
+        self.sides = sides
         self._pieces = pieces
         self._vertices = vertices
 
@@ -100,6 +104,8 @@ class EdgeFile:
             for piece in self._pieces:
                 for _, rejected in piece.bad:
                     self.left_out.add(rejected)
+                if self.sides is not None and len(piece.columns):
+                    piece.columns = self.sides.apart(piece.columns)
                 if self.reading.named:
                     self.doubtful += _doubtful(piece.columns)
                 yield piece
@@ -123,6 +129,7 @@ def read_edges(
     decimal: str | None = None,
     thousands: str | None = None,
     time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
+    bipartite: bool | None = None,
     format: str | None = None,
     json: Fields | None = None,
     mirror: bool = True,
@@ -137,7 +144,9 @@ def read_edges(
     "insert", "delete", "add_vertex", "remove_vertex") or numbers of `lpma.Kind`; it is never
     guessed. kinds: its words → these. decimal, thousands: the marks within weights. time_unit: of
     times that are numbers, which become milliseconds; "auto": by their size; None: they stay as
-    they are. Times that are dates become milliseconds since 1970. format: "csv", "tsv", "text",
+    they are. Times that are dates become milliseconds since 1970. bipartite: whether sources and
+    targets are two kinds of vertices, of which equal numbers or names are two; None: as the file
+    says (KONECT's "% bip", a matrix that is not square). format: "csv", "tsv", "text",
     "jsonl", "mtx", "metis", "dimacs", "edgelist", "graphml", "gexf", "gml", "pajek", "parquet" or
     "npz"; None: by content, then by name. json: the fields of JSON lines, exactly. mirror: whether
     an edge of a file that says its graph is undirected (a symmetric Matrix Market, an export) gives
@@ -152,7 +161,7 @@ def read_edges(
     """
     asked = Asked(
         source, target, weight, time, header, separator, names, kind=kind, kinds=kinds or {},
-        decimal=decimal, thousands=thousands, time_unit=time_unit,
+        decimal=decimal, thousands=thousands, time_unit=time_unit, bipartite=bipartite,
     )  # fmt: skip
     return open_edges(Path(path), asked, format, json, mirror)
 
@@ -165,6 +174,21 @@ def open_edges(
     mirror: bool = True,
 ) -> EdgeFile:
     """`read_edges` of gathered options."""
+    file = _opened(path, asked, format, json, mirror)
+    if not file.reading.bipartite:
+        return file
+    if file.reading.left is not None and not file.reading.named:
+        file.sides = Sides(file.reading.left)
+        return file
+    sides = sides_of(file.pieces(), file.reading)
+    file = _opened(path, asked, format, json, mirror)
+    file.sides = sides
+    return file
+
+
+def _opened(
+    path: Path, asked: Asked, format: str | None, json: Fields | None, mirror: bool
+) -> EdgeFile:
     if path.is_dir():
         raise SourceError(f"{path}: a directory, not a file of edges")
     with as_source_errors(path):

@@ -41,6 +41,7 @@ from .reading import (
 )
 from .separators import Rows, marks_of, separator_of, split
 
+_KONECT = re.compile(r"%\s*bip\b")  # how its files of two kinds of vertices begin
 SAMPLE_ROWS = 1000  # that guesses rest on
 TEXT_SHARE = 0.1  # of the ends of edges: fewer that are no integers do not make them names
 SINCE_1970 = 10**8  # numbers at least this large may be times, in seconds or finer
@@ -71,6 +72,8 @@ def guess_text(
             f"the first line, {lines[0].strip()!r}, may say how many vertices and edges follow: it "
             "is read as an edge; --header leaves it out, --no-header says that it is one",
         ) if asked.header is None else ())  # fmt: skip
+    if asked.bipartite is None and comments and _KONECT.match(comments[0]):
+        reading = replace(reading, bipartite=True)
     body = rows if commented is not None else rows[1:]
     return reading if asked.names is False else with_numbers(reading, body)
 
@@ -297,7 +300,12 @@ def _places(
         guessed = {end: place for end, place in guessed.items() if end in ("src", "dst")}
     for end in ("src", "dst"):
         exported = end in guessed and f"{columns[guessed[end]]}_number" in columns
-        if body and end in guessed and not exported and not _fit_ends([row[guessed[end]] for row in body]):
+        if (
+            body
+            and end in guessed
+            and not exported
+            and not _fit_ends([row[guessed[end]] for row in body])
+        ):
             del guessed[end]
     unfit = {}
     for field in ("weight", "time"):  # a column that holds something else is not what it is called

@@ -143,7 +143,11 @@ def _is_tgf(lines: list[bytes]) -> bool:
     middle = next((number for number, line in enumerate(lines) if line.strip() == b"#"), 0)
     vertices = {line.split()[0] for line in lines[:middle]}
     edges = [line.split() for line in lines[middle + 1 : middle + 20]]
-    return len(vertices) == middle > 0 and edges != [] and all(vertices.issuperset(edge[:2]) for edge in edges)
+    return (
+        len(vertices) == middle > 0
+        and edges != []
+        and all(vertices.issuperset(edge[:2]) for edge in edges)
+    )
 
 
 def _is_lgl(lines: list[bytes]) -> bool:

@@ -148,7 +148,7 @@ class Reading:
     stored     its rows are the edges of a graph that was exported: one of weight 0 is an edge, too
     mirror     an entry off the diagonal stands for its reverse too
     numbers    for an end, the column that says which of its names are integers, as exports write it
-    bipartite  sources and targets are two kinds of vertices
+    bipartite  sources and targets are two kinds of vertices; left: how many sources, if it is known
     """
 
     path: str
@@ -178,6 +178,7 @@ class Reading:
     chosen: int = 0  # how many columns the caller spoke of
     numbers: Mapping[str, str] = field(default_factory=dict)
     bipartite: bool = False
+    left: int | None = None
     more: tuple[str, ...] = ()  # notes
 
     @property

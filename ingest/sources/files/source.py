@@ -90,7 +90,9 @@ class FileSource(Source):
         if self.format not in FORMATS:
             raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         if json is not None and self.format != "jsonl":
-            raise SourceError(f"{self.path}: not JSON lines, as a .jsonl has them: json is for these")
+            raise SourceError(
+                f"{self.path}: not JSON lines, as a .jsonl has them: json is for these"
+            )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
         said = None
@@ -222,6 +224,7 @@ class FileSource(Source):
             name.lower() in KIND_NAMES for name in self.reading.columns
         ):
             others.append("kinds are not guessed")  # as they were once
+        others += ["two kinds"] if self.reading.bipartite else []
         read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
