@@ -36,13 +36,13 @@ if TYPE_CHECKING:
         RecordError as RecordError,
         SourceError as SourceError,
     )
+    from .fields import Fields as Fields
     from .formats.encode import (
         encode_expire as encode_expire,
         encode_query as encode_query,
         encode_row as encode_row,
         encode_updates as encode_updates,
     )
-    from .formats.json import JsonFields as JsonFields
     from .formats.records import decode as decode, decode_record as decode_record
     from .formats.replies import (
         DeadLetter as DeadLetter,
@@ -70,6 +70,11 @@ if TYPE_CHECKING:
         SqliteLog as SqliteLog,
     )
     from .sources.files.edges import read_edges as read_edges
+    from .sources.files.graphs import (
+        read_csv as read_csv,
+        read_json as read_json,
+        read_parquet as read_parquet,
+    )
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
     from .state.directory import has_checkpoint as has_checkpoint
@@ -82,8 +87,8 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "errors": """
         CheckpointError ClusterError EngineLost IngestError LockedError OffsetError PastError
         PipelineError QueryError QueryRefused QueryTimeout RecordError SourceError""",
+    "fields": "Fields",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
-    "formats.json": "JsonFields",
     "formats.records": "decode decode_record",
     "formats.replies": "DeadLetter decode_dead_letter decode_reply",
     "formats.results": "Result decode_result",
@@ -95,6 +100,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "settings": "BatchStats Settings SettingsDict",
     "sources": "FileSource Partition Source SqliteLog",
     "sources.files.edges": "read_edges",
+    "sources.files.graphs": "read_csv read_json read_parquet",
     "sources.kafka.sink": "KafkaSink",
     "sources.kafka.source": "KafkaSource",
     "state.directory": "has_checkpoint",

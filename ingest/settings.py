@@ -8,7 +8,7 @@ from dataclasses import InitVar, dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypedDict, get_args, get_type_hints
+from typing import Annotated, Any, Self, TypeAlias, TypedDict, get_args, get_type_hints
 
 from msgspec import Meta
 
@@ -16,7 +16,7 @@ from lpma.backend import check_device
 from lpma.pma.counters import Unchanged
 
 from .errors import PipelineError, UnknownSetting
-from .formats.json import JsonFields
+from .fields import Fields, Records, checked_records, fields_of, records_from_json, records_to_json
 from .formats.replies import DeadLetter
 from .naming import by_name
 from .pipeline.windows import Width, WindowTime, width_of
@@ -73,7 +73,7 @@ class RecordSettings:
 
     Raises PipelineError if it makes no sense."""
 
-    records: Literal["msgpack"] | JsonFields = "msgpack"  # updates; queries are msgpack always
+    records: Records = "msgpack"  # updates; queries are msgpack always
     names: bool = False  # True: vertices go by any integer of 64 bits, or by text
     late: Late = "apply"  # what becomes of late operations: see `pipeline/windows.py`
     max_lateness: int = 0  # behind the newest event time, in its unit
@@ -83,8 +83,7 @@ class RecordSettings:
 
     def __post_init__(self, ids: Ids | None) -> None:
         object.__setattr__(self, "names", by_name(self.names, ids, PipelineError))
-        if self.records != "msgpack" and not isinstance(self.records, JsonFields):
-            raise PipelineError(f"records is {self.records!r}: expected 'msgpack' or JsonFields(…)")
+        object.__setattr__(self, "records", checked_records(self.records))
         if self.late not in get_args(Late):
             known = ", ".join(get_args(Late))
             raise PipelineError(f"late is {self.late!r}: expected one of {known}")
@@ -95,11 +94,17 @@ class RecordSettings:
             found = f"window_time is {self.window_time!r}"
             raise PipelineError(f"{found}: expected one of {', '.join(get_args(WindowTime))}")
 
+    def fields_of(self, topic: str) -> Fields | None:
+        """The fields of that topic's records that are JSON; None if it has msgpack alone."""
+        return fields_of(self.records, topic)
+
     def kept(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """These settings by name. Raises PipelineError if one of those `given` differs."""
         own = {field.name: getattr(self, field.name) for field in fields(RecordSettings)}
-        if "window" in given:
-            given = {**given, "window": width_of(given["window"])}
+        given = dict(given)
+        for name, check in (("window", width_of), ("records", checked_records)):
+            if name in given:
+                given[name] = check(given[name])
         for name, value in own.items():
             if name in given and given[name] != value:
                 raise PipelineError(
@@ -115,16 +120,13 @@ class RecordSettings:
         if self.window is None:
             del content["window"], content["window_time"]
         content["ids"] = "mapped" if content.pop("names") else "dense"
-        if isinstance(self.records, JsonFields):
-            content["records"] = self.records.to_json()
+        content["records"] = records_to_json(self.records)
         return content
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Self:
         """What `to_json` gave."""
-        records = content["records"]
-        if isinstance(records, dict):
-            records = JsonFields(**records)
+        records = records_from_json(content["records"])
         own = {**content, "records": records, "names": _NAMED[content["ids"]]}
         del own["ids"]
         return cls(**own)
@@ -240,7 +242,7 @@ class SettingsDict(TypedDict, total=False):
     1000
     """
 
-    records: Literal["msgpack"] | JsonFields
+    records: Records
     names: bool
     late: Late
     max_lateness: int

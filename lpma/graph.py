@@ -78,10 +78,11 @@ class Graph:
     global_merge  "auto": a load is merged in one pass; on CUDA so is any batch for which that is
                   cheaper, and large levels grow by quarters. "never": all as in the paper
     names         vertices go by names, text or integers of 64 bits; `names` is the dictionary
+    left          of a bipartite graph, how many ids, from 0, are of the left side; it is kept
     clock         seconds, for the hybrid strategy and the statistics
 
     `device`, `directed`, `strategy`, `segment_size`, `global_merge`, `weight_dtype` (of NumPy,
-    or None) and `has_times` say what it was made with. Raises BatchError, and DeviceError.
+    or None), `has_times` and `left` say what it was made with. Raises BatchError, and DeviceError.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 1, 1], [1, 2, 3], weight=[0.5, 2.0, 1.0])
@@ -104,6 +105,7 @@ class Graph:
         times: bool = True,
         global_merge: str = "auto",
         names: bool = False,
+        left: int | None = None,
         clock: Callable[[], float] = clock_module.perf_counter,
     ) -> None:
         if not callable(clock):
@@ -112,12 +114,14 @@ class Graph:
             directed=directed, predecessors=predecessors, weight_dtype=weight_dtype,
             strategy=strategy,
             segment_size=segment_size, times=times, global_merge=global_merge, names=names,
+            left=left,
         )  # fmt: skip
         self.device, place, backend = open_backend(device)
         self._options = options
         self.directed, self.strategy = options.directed, options.strategy
         self.segment_size, self.global_merge = options.segment_size, options.global_merge
         self.weight_dtype, self.has_times = options.dtype, options.times
+        self.left = options.left
 
         def store() -> LPMA:
             return LPMA(backend(), options.segment_size, options.dtype, options.times,

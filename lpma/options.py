@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .arguments.scalars import is_integer, shown
+from .arguments.scalars import integer, is_integer, shown
+from .batch.columns import MAX_VERTEX
 from .errors import BatchError
 from .pma.strategy import STRATEGIES
 
@@ -31,6 +32,7 @@ class Options:
     times: bool
     global_merge: str
     names: bool = False
+    left: int | None = None
 
     @staticmethod
     def checked(**given: Any) -> Options:
@@ -55,20 +57,24 @@ class Options:
             times=bool(asked.times),
             global_merge=asked.global_merge,
             names=bool(asked.names),
+            left=None if asked.left is None else integer(asked.left, "left", 0, MAX_VERTEX + 1),
         )
 
     @staticmethod
     def of_header(header: Mapping[str, Any]) -> Options:
         """The options in a file's header. Raises as `checked` does, and KeyError."""
         named = header.get("names") is True  # once a digest, of names in a file of their own
-        known = [field.name for field in fields(Options) if field.name != "names"]
-        return Options.checked(**{x: header[_IN_FILES.get(x, x)] for x in known}, names=named)
+        known = [field.name for field in fields(Options) if field.name not in ("names", "left")]
+        options = {x: header[_IN_FILES.get(x, x)] for x in known}
+        return Options.checked(**options, names=named, left=header.get("left"))
 
     def header(self) -> dict[str, Any]:
         """These options as entries of a file's header."""
         options = {_IN_FILES.get(name, name): value for name, value in asdict(self).items()}
         if not self.names:
             del options["names"]
+        if self.left is None:
+            del options["left"]
         return options
 
     @property

@@ -73,7 +73,7 @@ def _pipeline(given: list[bytes]) -> Store:
     ours.graph = lpma.Graph(device="cpu")
     pipeline = ingest.Pipeline(
         MemorySource(given), ours.graph, batch_size=BATCH, batch_interval=10.0, poll_records=10_000,
-        records=ingest.JsonFields(weight="weight"), dead_letters=refuse,
+        records=ingest.Fields(weight="weight"), dead_letters=refuse,
     )  # fmt: skip
     pipeline.run(until="end")
     pipeline.close(checkpoint=False)

@@ -83,7 +83,7 @@ class AsOfOptions:
     @property
     def time_ms(self) -> int | None:
         """--as-of-time in ms since 1970. Raises typer.BadParameter."""
-        from ..sources.files.values import millisecond
+        from ..formats.times import millisecond
 
         if self.as_of_time is None:
             return None
@@ -197,9 +197,8 @@ def _source(given: str, config: Path | None, directory: Path, opened: ExitStack)
         return opened.enter_context(SqliteLog(path, topics, writable=False))
     if state.identity.read_as is not None:
         return FileSource.again(path, state.identity.read_as)
-    json = None if reading.records == "msgpack" else reading.records
     origin = Origin(path, None, None, None, FileOptions(), None)
-    file: Source = origin.open(True, opened, reading.names, json)
+    file: Source = origin.open(True, opened, reading.names, reading.fields_of(path.name))
     return file
 
 

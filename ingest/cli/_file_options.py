@@ -4,17 +4,19 @@ screen before the file is read."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import SourceError
 from ._config import in_file
 from ._options import FILE, Ids
 
 if TYPE_CHECKING:
-    from ..formats.json import JsonFields
+    from ..fields import Fields
     from ..sources.files.reading import Asked
 
 
@@ -28,6 +30,16 @@ def _file_option(*names: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=FILE, show_default=False, **more)
 
 
+class TimeUnit(StrEnum):
+    """What times count; auto: as their size says."""
+
+    s = "s"
+    ms = "ms"
+    us = "us"
+    ns = "ns"
+    auto = "auto"
+
+
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " ",
                "blanks": " ", "space": " "}  # fmt: skip
 
@@ -35,7 +47,9 @@ _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": 
 @in_file(
     source_column="file.source", target_column="file.target", weight_column="file.weight",
     time_column="file.time", header="file.header", separator="file.separator",
-    columns="file.columns", names="records.names",
+    columns="file.columns", names="records.names", kind_column="file.kind",
+    kind_map="file.kind_map", decimal="file.decimal", thousands="file.thousands",
+    time_unit="file.time_unit", format="file.format", bipartite="file.bipartite",
 )  # fmt: skip
 @dataclass(frozen=True)
 class FileOptions:
@@ -62,10 +76,39 @@ class FileOptions:
         str | None,
         column_option(
             "--time", "--time-column",
-            help="The column of times: integers, which stay as they are, or dates of ISO 8601, "
-            "which become ms since 1970; none: do not read times.",
+            help="The column of times: integers, which stay as they are without --time-unit, or "
+            "dates of ISO 8601, which become ms since 1970; none: do not read times.",
         ),
     ] = None  # fmt: skip
+    kind_column: Annotated[
+        str | None,
+        column_option(
+            "--kind", "--kind-column",
+            help="The column that says what a row does: append or insert, delete, add_vertex, "
+            "remove_vertex, or their numbers 0 to 3. It is never guessed.",
+        ),
+    ] = None  # fmt: skip
+    kind_map: Annotated[
+        str | None,
+        _file_option(
+            "--kind-map", metavar="WORD=KIND,…",
+            help="What the words of that column mean, as in follow=insert,unfollow=delete.",
+        ),
+    ] = None  # fmt: skip
+    time_unit: Annotated[
+        TimeUnit | None,
+        _file_option(
+            "--time-unit", help="What times that are numbers count, to be read as milliseconds."
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        _file_option("--decimal", metavar="CHARACTER", help="The decimal mark of weights."),
+    ] = None
+    thousands: Annotated[
+        str | None,
+        _file_option("--thousands", metavar="CHARACTER", help="The mark between thousands."),
+    ] = None
     header: Annotated[
         bool | None,
         _file_option("--header/--no-header", help="Whether the first line names the columns."),
@@ -90,6 +133,21 @@ class FileOptions:
         _file_option(
             "--columns",
             help="All columns of a text file in order, such as 'src dst - time' ('-' skips one).",
+        ),
+    ] = None
+    format: Annotated[
+        str | None,
+        _file_option(
+            "--format", metavar="FORMAT",
+            help="What the file is: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
+            "gexf, gml, pajek, parquet or npz. (default: by its content, then by its name)",
+        ),
+    ] = None  # fmt: skip
+    bipartite: Annotated[
+        bool | None,
+        _file_option(
+            "--bipartite/--no-bipartite",
+            help="Whether sources and targets are two kinds of vertices: 5 and 5 are two.",
         ),
     ] = None
     ids: Annotated[
@@ -122,12 +180,30 @@ class FileOptions:
         # Until the next release, --weight may also say the type of a graph's weights.
         weight = None if self.weight_column in ("float32", "float64") else self.weight_column
         named = (self.source_column, self.target_column, weight, self.time_column)
-        if self.columns is not None and any(name is not None for name in named):
+        if self.columns is not None and any(
+            name is not None for name in (*named, self.kind_column)
+        ):
             raise typer.BadParameter(
-                "says all columns: without it, --source, --target, --weight and --time do",
+                "says all columns: without it, --source, --target, --weight, --time and --kind do",
                 param_hint="--columns",
             )
-        return Asked(*named, self.header, separator, self.by_name, self.columns)
+        try:
+            return Asked(
+                *named, self.header, separator, self.by_name, self.columns, kind=self.kind_column,
+                kinds=self._kinds(), decimal=self.decimal, thousands=self.thousands,
+                time_unit=self.time_unit, bipartite=self.bipartite,
+            )  # fmt: skip
+        except SourceError as error:
+            raise typer.BadParameter(str(error), param_hint="--decimal, --thousands") from error
+
+    def _kinds(self) -> dict[str, str]:
+        pairs = [pair.partition("=") for pair in (self.kind_map or "").split(",") if pair]
+        if not all(word and kind for word, _, kind in pairs):
+            raise typer.BadParameter(
+                f"{self.kind_map!r}: expected WORD=KIND,…, as follow=insert,unfollow=delete",
+                param_hint="--kind-map",
+            )
+        return {word.strip(): kind.strip() for word, _, kind in pairs}
 
     def said(self, besides_ids: bool = False) -> str | None:
         """The first of these options that was given, for a message that it means nothing here.
@@ -136,7 +212,9 @@ class FileOptions:
             "--source": self.source_column, "--target": self.target_column,
             "--weight": self.weight_column, "--time": self.time_column, "--header": self.header,
             "--separator": self.separator, "--names": self.names, "--columns": self.columns,
-            "--ids": self.ids,
+            "--kind": self.kind_column, "--kind-map": self.kind_map, "--decimal": self.decimal,
+            "--thousands": self.thousands, "--time-unit": self.time_unit, "--format": self.format,
+            "--bipartite": self.bipartite, "--ids": self.ids,
         }  # fmt: skip
         if besides_ids:
             del given["--names"], given["--ids"]
@@ -145,13 +223,22 @@ class FileOptions:
         return next((option for option, value in given.items() if value is not None), None)
 
 
-def check_json_fields(path: Path, json: JsonFields | None) -> None:
+AcceptBad = Annotated[
+    float | None,
+    typer.Option(
+        "--accept-bad", min=0, max=1, metavar="SHARE", show_default=False, rich_help_panel=FILE,
+        help="Go on where up to this share of a file's rows is left out. (default: 0.01, or ten)",
+    ),
+]  # fmt: skip
+
+
+def check_json_fields(path: Path, json: Fields | None) -> None:
     """Refuse fields of JSON for a file of another kind. Raises typer.BadParameter."""
-    from ..sources.files.kinds import format_of
+    from ..sources.files.recognition import format_of
 
     if json is not None and path.is_file() and format_of(path) != "jsonl":
         raise typer.BadParameter(
-            f"{path}: fields are for JSON lines, whose names end with .jsonl; for other files, "
-            "--source and --target say which column is which",
+            f"{path}: fields are for JSON lines, an object a line; for other files, --source and "
+            "--target say which column is which (.jsonl)",
             param_hint="--src-field and others",
         )

@@ -97,13 +97,19 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
     }
 
 
-def tell_seconds(reading: Reading, window: str | None, width: int | None, screen: Screen) -> None:
-    """Say it if a file's times look like seconds, and `window` has a unit, so that its `width` is
-    in milliseconds."""
-    if reading.seconds and window is not None and width is not None and not window.isdecimal():
+def tell_unit(reading: Reading, window: str | None, width: int | None, screen: Screen) -> None:
+    """Say it if a file's times look like seconds or finer than milliseconds, and `window` has a
+    unit, so that its `width` is in milliseconds."""
+    if reading.since is None or reading.since[0] == "ms" or reading.unit is not None:
+        return
+    from ..sources.files.reading import UNITS
+
+    unit, value = reading.since
+    if window is not None and width is not None and not window.isdecimal():
         screen.say(
-            f"times such as {reading.seconds} look like seconds since 1970, but --window {window} "
-            f"is {width} milliseconds: in seconds it is --window {width // 1000}"
+            f"times such as {value} look like {UNITS[unit][1]} since 1970, but --window {window} "
+            f"is {width} milliseconds: say --time-unit {unit}, or give the window in "
+            f"{UNITS[unit][1]}, --window {width * UNITS[unit][0] // UNITS['ms'][0]}"
         )
 
 

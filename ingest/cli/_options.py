@@ -17,7 +17,7 @@ from ._config import in_file
 from ._console import failing_in_one_line
 
 if TYPE_CHECKING:
-    from ..formats.json import JsonFields
+    from ..fields import Fields
 
 GRAPH = "The graph"
 FILE = "The edge file"
@@ -226,7 +226,7 @@ class GraphOptions:
 )  # fmt: skip
 @dataclass(frozen=True)
 class JsonOptions:
-    """Which field of JSON means what; None: the default of `JsonFields`."""
+    """Which field of JSON means what; None: the default of `Fields`."""
 
     src_field: Annotated[str | None, _json_option("--src-field", "The field of the source.")] = None
     dst_field: Annotated[str | None, _json_option("--dst-field", "The field of the target.")] = None
@@ -249,17 +249,17 @@ class JsonOptions:
         _json_option("--default-kind", "The kind if JSON has none. (default: append)"),
     ] = None
 
-    def json(self) -> JsonFields | None:
+    def json(self) -> Fields | None:
         """The fields, or None if no option was given."""
-        from ..formats.json import JsonFields
+        from ..fields import Fields
 
         named = {
-            "src": self.src_field, "dst": self.dst_field, "weight": self.weight_field,
+            "source": self.src_field, "target": self.dst_field, "weight": self.weight_field,
             "time": self.time_field, "kind": self.kind_field,
             "default_weight": self.default_weight, "default_kind": self.default_kind,
         }  # fmt: skip
         fields = given(named)
-        return JsonFields(**fields) if fields else None
+        return Fields(**fields) if fields else None
 
 
 def checkpoint_settings(interval: float | None, operations: int | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from typing import Any
 
 import typer
 
-from ..formats.json import JsonFields
+from ..fields import Fields
 from ..sources import FileSource
 from ..sources.base import Source
 from ..sources.files.left_out import LeftOut
@@ -78,7 +78,7 @@ class Origin:
         return self.path is None or is_log(self.path)
 
     def open(self, directed: bool, opened: ExitStack, names: bool | None = None,
-             json: JsonFields | None = None) -> Any:  # fmt: skip
+             json: Fields | None = None) -> Any:  # fmt: skip
         """The source, closed with `opened`. `directed`: whether the graph is. `names`: whether a
         file's vertices go by names, None: guessed; `json` its fields. A log's records are decoded
         by whoever reads them."""
@@ -91,9 +91,11 @@ class Origin:
             return opened.enter_context(SqliteLog(self.path))
         asked = self.file.asked()
         return FileSource(
-            self.path, columns=asked.columns, delimiter=asked.separator, rate=self.rate,
-            mirror=directed, names=names, json=json, source=asked.source, target=asked.target,
-            weight=asked.weight, time=asked.time, header=asked.header,
+            self.path, format=self.file.format, columns=asked.columns, delimiter=asked.separator,
+            rate=self.rate, mirror=directed, names=names, json=json, source=asked.source,
+            target=asked.target, weight=asked.weight, time=asked.time, header=asked.header,
+            kind=asked.kind, kinds=asked.kinds, decimal=asked.decimal, thousands=asked.thousands,
+            time_unit=asked.time_unit, bipartite=asked.bipartite,
         )  # fmt: skip
 
     def _check_is_file(self) -> None:

@@ -36,7 +36,7 @@ from ._ingest_report import (
     file_facts,
     noting,
     readable,
-    tell_seconds,
+    tell_unit,
     tell_untimed,
 )
 from ._options import RARE_OF_GRAPH, GraphOptions
@@ -106,7 +106,7 @@ def ingest(
         if not origin.is_log:
             for said in (str(stream.reading), *stream.reading.notes(directed)):
                 screen.say(said)
-            tell_seconds(stream.reading, record_options.window, reading.get("window"), screen)
+            tell_unit(stream.reading, record_options.window, reading.get("window"), screen)
         left_out = LeftOut()
         settings = {**intervals, **reading, **batches.settings()}
         if origin.is_log:

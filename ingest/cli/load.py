@@ -10,6 +10,7 @@ import typer
 
 from lpma.display.words import size_of
 
+from ..sources.files.graphs import BATCH_SIZE
 from ._console import (
     JsonOption,
     Screen,
@@ -18,8 +19,8 @@ from ._console import (
     format_counts,
     show,
 )
-from ._edges import BATCH_SIZE, fill, find_edges
-from ._file_options import FileOptions
+from ._edges import fill, find_edges
+from ._file_options import AcceptBad, FileOptions
 from ._options import GraphOptions, JsonOptions
 from ._targets import graph_facts
 from ._typer import sharing
@@ -37,8 +38,9 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz; text also as "
-            ".gz or .zst), a dataset's name, or a generator such as 'rmat:scale=18'."
+            help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz and others; text "
+            "also as .gz, .zst, .bz2 or .zip), '-' for stdin, a dataset's name, or a generator "
+            "such as 'rmat:scale=18'."
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
@@ -48,6 +50,7 @@ def load(
     ] = True,
     verify: Annotated[bool, typer.Option(help="Check a dataset's checksum.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on a bad line.")] = False,
+    accept_bad: AcceptBad = None,
     as_json: JsonOption = False,
 ) -> None:
     """Load a file of edges, a dataset or a generated graph into a saved store.
@@ -66,9 +69,9 @@ def load(
         edges = find_edges(
             source, options.directed, options, screen, download, verify, options.json()
         )
-        made = {"directed": edges.directed, "names": edges.named, **asked}
+        made = {"directed": edges.directed, "names": edges.named, "left": edges.left, **asked}
         graph = lpma.Graph(device=options.device, **made)
-        operations, seconds = fill(graph, edges, batch_size, strict, screen)
+        operations, seconds = fill(graph, edges, batch_size, strict, screen, accept_bad)
         graph.save(store)
     document = {
         "source": edges.what,

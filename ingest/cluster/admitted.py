@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from lpma.batch.columns import Columns
 
 from ..errors import RecordError
+from ..fields import Records, fields_of
 from ..formats.encode import encode_record
 from ..formats.fast_rows import coalesce_rows
-from ..formats.json import JsonFields
 from ..formats.markers import marker_of
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
@@ -46,7 +46,7 @@ def admit(
     sink: PartitionedSink,
     seen: Seen,
     names: bool,
-    json: JsonFields | None,
+    records: Records,
     topics: SourceTopics,
 ) -> Admitted:
     """What `sink` is to write of these. Depends on nothing but them, `seen` and `topics`. Raises
@@ -54,7 +54,7 @@ def admit(
     found = Admitted()
     for one in coalesce_rows(list(polled)):
         try:
-            record = _decoded(one, names, json, found.counts)
+            record = _decoded(one, names, records, found.counts)
             if record is None or _is_repeat(one.partition, record, seen, found):
                 continue
             rows = sink.checked(replace(record, producer=None, seq=None))
@@ -67,9 +67,7 @@ def admit(
     return found
 
 
-def _decoded(
-    polled: Polled, names: bool, json: JsonFields | None, counts: Counter[str]
-) -> Record | None:
+def _decoded(polled: Polled, names: bool, records: Records, counts: Counter[str]) -> Record | None:
     """The record, None if it is no update. Raises RecordError."""
     value = polled.value
     if isinstance(value, Columns):
@@ -81,7 +79,8 @@ def _decoded(
     if marker_of(value) is not None:
         counts["markers"] += 1
         return None
-    record = decode_record(value, names=names, json=json)
+    fields = fields_of(records, polled.partition.topic)
+    record = decode_record(value, names=names, fields=fields)
     counts["queries"] += len(record.queries)
     return None if record.queries else record
 

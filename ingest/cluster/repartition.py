@@ -26,13 +26,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Literal
 
 from lpma.batch.columns import Columns
 
 from ..closing import Closing
 from ..errors import PipelineError
-from ..formats.json import JsonFields
+from ..fields import Records, checked_records, records_to_json
 from ..pipeline.outputs import Outputs
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
 from ..settings import DeadLetterSink
@@ -79,7 +78,8 @@ class Repartition(Closing):
 
     source: a log, or a file of edges. sink: an SqliteLog or a KafkaSink; neither is closed.
     checkpoint: a directory of its own. partitions: of the topics, which it makes; None: they are
-    there. records: how the source's records are read, "msgpack" or JsonFields. queries: the query
+    there. records: how the source's records are read, as `Settings` has
+    it. queries: the query
     topic that is made beside it. dead_letters: as of a pipeline; None: the sink's own topic of
     them. The others as of `PartitionedSink`, and what a sharded source was written as.
 
@@ -107,7 +107,7 @@ class Repartition(Closing):
         directed: bool = True,
         predecessors: bool = False,
         names: bool = False,
-        records: Literal["msgpack"] | JsonFields = "msgpack",
+        records: Records = "msgpack",
         queries: str = QUERIES,
         shards: int | None = None,
         epoch_interval_s: float | None = None,
@@ -123,7 +123,7 @@ class Repartition(Closing):
         predecessors = predecessors and directed
         self._names = names
         self._beginning = Beginning(source, directed, names)
-        self._json = records if isinstance(records, JsonFields) else None
+        self._records = checked_records(records)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
         self._written = False  # whether something was, since the file was saved
@@ -134,7 +134,7 @@ class Repartition(Closing):
                 make_topics(sink, topic, partitions, predecessors, queries)
             settings = {
                 "directed": directed, "predecessors": predecessors, "names": names,
-                "records": self._json.to_json() if self._json else "msgpack",
+                "records": records_to_json(self._records),
                 "partitions": partitions or sink.partitions_of(topic), "shards": shards,
             }  # fmt: skip
             self.resumed = found is not None
@@ -239,7 +239,7 @@ class Repartition(Closing):
         """Steps 3 and 4 of `pending`, whose records are `polled`."""
         progress = self._progress
         topics = self._beginning.topics
-        admitted = admit(polled, self._sink, progress.seen, self._names, self._json, topics)
+        admitted = admit(polled, self._sink, progress.seen, self._names, self._records, topics)
         for letter in admitted.letters:
             self._outputs.reject(letter)
         self._outputs.flush()  # 3

@@ -1,6 +1,6 @@
 """Updates as JSON, for pipelines that speak it already: one object a record, its fields by name.
 
-`docs/format.md` is the specification. `JsonFields` says which fields of an object mean what; the
+`docs/format.md` is the specification. `ingest.Fields` says which fields of an object mean what; the
 others are ignored, whatever they hold. A field that is absent or null is not there.
 
 Bytes are judged before they are decoded: first how many there are; then, outside of strings, how
@@ -14,16 +14,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from itertools import repeat
 from typing import Any, NoReturn
 
 from lpma.batch.columns import Kind
 
-from ..errors import PipelineError, RecordError
+from ..errors import RecordError
+from ..fields import Fields
 from ..types import Name
-from .kinds import FIELDS, UPDATE_KINDS, WORDS
-from .msgpack import number
+from .kinds import WORDS
 
 MAX_JSON_BYTES = 1 << 20
 MAX_DEPTH = 8
@@ -38,66 +37,37 @@ STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
-@dataclass(frozen=True)
-class JsonFields:
-    """Which fields of a JSON object mean what. None: no field does. Raises PipelineError.
-
-    default_weight, default_kind: of records without such a field.
-
-    >>> fields = ingest.JsonFields("user", "item", weight="stars")
-    >>> ingest.decode_record(b'{"user": 1, "item": 2, "stars": 4.5}', json=fields).batch.weight
-    array([4.5])
-    """
-
-    src: str = "src"
-    dst: str = "dst"
-    weight: str | None = None
-    time: str | None = None
-    kind: str | None = None
-    default_weight: float = 1.0
-    default_kind: str = "append"
-
-    def __post_init__(self) -> None:
-        named = [name for name in self.by_role().values() if name is not None]
-        if not all(named) or len(set(named)) != len(named):
-            raise PipelineError(f"JSON fields {named}: each must have a name of its own")
-        if self.default_kind not in UPDATE_KINDS:
-            raise PipelineError(f"default_kind: expected one of {', '.join(UPDATE_KINDS)}")
-        try:
-            number(self.default_weight, "default_weight")
-        except RecordError as error:
-            raise PipelineError(str(error)) from None
-
-    def by_role(self) -> dict[str, str | None]:
-        """Role → the field that has it, None where none does."""
-        return {role: getattr(self, role) for role in FIELDS}
-
-    def to_json(self) -> dict[str, Any]:
-        """As a checkpoint keeps it."""
-        return asdict(self)
-
-
 def is_msgpack(data: bytes) -> bool:
     """Whether the first byte is that of a msgpack map or array, which no UTF-8 text begins with."""
     return bool(data) and (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF)
 
 
-def read_json(data: bytes, fields: JsonFields) -> dict[str, Any]:
-    """What the object in `data` has in these fields, by role. Raises RecordError only."""
+def read_json(data: bytes, fields: Fields) -> dict[str, Any]:
+    """What the object in `data` has in these fields, by role; the kind by the word of records.
+    Raises RecordError only. REQUIRES: these are fields `of_topic`."""
     value = _parsed(data)
-    found = {
-        role: value[name]
-        for role, name in fields.by_role().items()
-        if name is not None and value.get(name) is not None
-    }
-    found.setdefault("kind", fields.default_kind)
+    named = {role: name for role, name in fields.by_role().items() if name is not None}
+    found = {r: item for r, name in named.items() if (item := field_at(value, name)) is not None}
+    word = found.setdefault("kind", fields.default_kind)
+    if isinstance(word, str):
+        found["kind"] = fields.kinds.get(word, word)
     if fields.default_weight != 1 and found["kind"] == WORDS[Kind.INSERT]:
         found.setdefault("weight", fields.default_weight)
     return found
 
 
+def field_at(value: dict[str, Any], name: str) -> Any:
+    """The field of that name, or else the one at the end of the path; None if there is none."""
+    found: Any = value.get(name)
+    if found is None and "." in name:
+        found = value
+        for step in name.split("."):
+            found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
 def write_json(
-    fields: JsonFields,
+    fields: Fields,
     kind: Iterable[int],
     src: Iterable[Name],
     dst: Iterable[Name],
@@ -108,8 +78,9 @@ def write_json(
     `Kind`; weight: None for 1; time: None to be stamped. Raises RecordError for a row that has
     something for which there is no field.
 
-    >>> from ingest.formats.json import JsonFields, write_json
-    >>> list(write_json(JsonFields("user", "item"), [0], [1], [2], None, None))
+    >>> from ingest.formats.json import write_json
+    >>> fields = ingest.Fields("user", "item").of_topic()
+    >>> list(write_json(fields, [0], [1], [2], None, None))
     [b'{"user":1,"item":2}']
     """
     role = fields.by_role()

@@ -20,9 +20,10 @@ import numpy as np
 from lpma.batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
 from ..errors import RecordError
+from ..fields import Fields
 from ..naming import by_name
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
-from .json import JsonFields, is_msgpack, read_json
+from .json import is_msgpack, read_json
 from .kinds import FIELDS, QUERY_KINDS, UPDATE_KINDS
 from .markers import read_marker
 from .msgpack import (
@@ -40,6 +41,7 @@ from .msgpack import (
     unsigned,
 )
 from .names import MAX_NAME, MIN_NAME, field_names, read_names
+from .times import in_ms
 
 MAX_COLUMNAR_BYTES = 8 << 20
 MAX_ROW_BYTES = 1 << 20
@@ -68,22 +70,26 @@ def decode_record(
     data: bytes,
     *,
     names: bool = False,
-    json: JsonFields | None = None,
+    fields: Fields | None = None,
     ids: Ids | None = None,
 ) -> Record:
-    """The record in `data`. Columns are read-only views into it. With `json`, a record that does
-    not begin as msgpack is a JSON object with these fields. Raises RecordError only.
+    """The record in `data`. Columns are read-only views into it. With `fields`, a record that
+    does not begin as msgpack is a JSON object with these. Raises RecordError or PipelineError.
 
-    >>> fields = ingest.JsonFields("user", "item")
-    >>> ingest.decode_record(b'{"user": 7, "item": 9}', json=fields).batch.src
+    >>> fields = ingest.Fields("user", "item")
+    >>> ingest.decode_record(b'{"user": 7, "item": 9}', fields=fields).batch.src
     array([7], dtype=uint32)
     """
     if ids is not None:
         names = by_name(names, ids, RecordError)
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, not {type(data).__name__}")
-    if json is not None and not is_msgpack(data):
-        return decode_update(read_json(bytes(data), json), names)
+    if fields is not None and not is_msgpack(data):
+        fields = fields.of_topic()
+        found = read_json(bytes(data), fields)
+        if "time" in found:
+            found["time"] = in_ms(found["time"], fields.time_unit or "ms")
+        return _sent_by(found, decode_update(found, names))
     value = unpack(data, _size_limit(data))
     if isinstance(value, list):
         return _row_from_list(value, names)

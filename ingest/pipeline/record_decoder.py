@@ -35,7 +35,6 @@ from lpma.names import Names as Dictionary
 from ..errors import RecordError, VertexLimitError
 from ..formats.encode import encode_record
 from ..formats.fast_rows import coalesce_rows
-from ..formats.json import JsonFields
 from ..formats.msgpack import has_expiry
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
@@ -67,7 +66,6 @@ class RecordDecoder:
         self._keeps_times = getattr(stream.graph, "has_times", True)
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
-        self._json = settings.records if isinstance(settings.records, JsonFields) else None
         self._vertices = stream.vertices
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
@@ -107,7 +105,8 @@ class RecordDecoder:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            record = decode_record(value, names=self.settings.names, json=self._json)  # admit 1
+            fields = self.settings.fields_of(partition.topic)
+            record = decode_record(value, names=self.settings.names, fields=fields)  # admit 1
             record.batch.checked = True  # just now, and nobody else has it
             query = record.queries[0] if record.queries else None
             if query is not None:

@@ -43,7 +43,6 @@ import lpma
 
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
-from ..formats.json import JsonFields
 from ..formats.records import decode_record
 from ..results.publisher import Publisher
 from ..results.topics import check_results_topic
@@ -188,11 +187,11 @@ def _place(partition: Partition, place: Position) -> str:
 
 def _rows_of(polled: Polled | None, settings: Settings) -> int:
     """How many rows a record has; none if it is refused or not there."""
-    json = settings.records if isinstance(settings.records, JsonFields) else None
     if polled is None or not isinstance(polled.value, bytes):
         return 0
     try:
-        return len(decode_record(polled.value, names=settings.names, json=json).batch)
+        fields = settings.fields_of(polled.partition.topic)
+        return len(decode_record(polled.value, names=settings.names, fields=fields).batch)
     except RecordError:
         return 0
 

@@ -30,8 +30,9 @@ import numpy.typing as npt
 from lpma.batch.columns import Kind
 
 from ..errors import RecordError
+from ..fields import Fields
 from ..formats.encode import encode_updates
-from ..formats.json import JsonFields, write_json
+from ..formats.json import write_json
 from ..formats.kinds import UPDATE_KINDS
 from ..formats.msgpack import NestedRecord, has_expiry
 from ..formats.records import MAX_ROWS, decode_record
@@ -76,10 +77,10 @@ class Records(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """How a stream's records are read. json: None for msgpack."""
+    """How a stream's records are read. fields: of its records of JSON; None: they are msgpack."""
 
     names: bool = False
-    json: JsonFields | None = None
+    fields: Fields | None = None
 
 
 def records_of(content_type: str, body: bytes, producer: Producer, stream: Stream) -> Records:
@@ -141,7 +142,7 @@ def _of_msgpack(body: bytes, producer: Producer, stream: Stream) -> Records:
         raise RecordError("query: this endpoint takes updates; queries have endpoints of their own")
     batch = record.batch
     _refuse_none(len(batch))
-    if stream.json is not None:
+    if stream.fields is not None:
         ends = record.names or batch
         columns = {"src": ends.src, "dst": ends.dst, "kind": batch.kind}
         columns |= {} if batch.weight is None else {"weight": batch.weight}
@@ -308,7 +309,7 @@ def _encoded(columns: dict[str, Any], rows: int, producer: Producer, stream: Str
     _refuse_many(rows)
     expires = "kind" in columns and has_expiry(columns["kind"])
     if producer != Producer():
-        if stream.json is not None:
+        if stream.fields is not None:
             raise RecordError(
                 "source and seq: the records of this stream, JSON, have no fields for them: send "
                 "it without"
@@ -318,7 +319,7 @@ def _encoded(columns: dict[str, Any], rows: int, producer: Producer, stream: Str
     for start in range(0, rows, RECORD_ROWS):
         part = {name: column[start : start + RECORD_ROWS] for name, column in columns.items()}
         for value in _cut(part, stream.names):
-            for record in (value,) if stream.json is None else _as_json(value, stream):
+            for record in (value,) if stream.fields is None else _as_json(value, stream):
                 values.append(record)
                 size += len(record)
             if size > MAX_ENCODED_BYTES:
@@ -331,13 +332,13 @@ def _encoded(columns: dict[str, Any], rows: int, producer: Producer, stream: Str
 def _as_json(record: bytes, stream: Stream) -> Iterator[bytes]:
     """A record of msgpack as JSON, a row each, of which each is decoded once. Raises RecordError.
     REQUIRES: the stream is of JSON."""
-    assert stream.json is not None
+    assert stream.fields is not None
     found = decode_record(record, names=stream.names)
     batch, ends = found.batch, found.names or found.batch
     weight, time = (None if c is None else c.tolist() for c in (batch.weight, batch.time))
     rows = batch.kind.tolist(), ends.src.tolist(), ends.dst.tolist(), weight, time
-    for value in write_json(stream.json, *rows):
-        decode_record(value, names=stream.names, json=stream.json)
+    for value in write_json(stream.fields, *rows):
+        decode_record(value, names=stream.names, fields=stream.fields)
         yield value
 
 

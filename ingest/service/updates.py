@@ -28,7 +28,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ..errors import RecordError, SourceError
-from ..formats.json import JsonFields
 from ..pipeline.pipeline import Pipeline
 from ..pipeline.windows import NO_TIMES
 from ..sources.base import Log
@@ -95,7 +94,7 @@ class _Updates:
         if self._writer is None or pipeline is None:
             raise Problem(409, self._refusal)
         waits, producer = _asked(request)
-        records = await self._records(request, producer, pipeline)
+        records = await self._records(request, producer, pipeline, self._writer.partition.topic)
         if records.expires and not self._context.graph.has_times:
             raise Problem(422, NO_TIMES)
         if records.source is not None:
@@ -122,7 +121,9 @@ class _Updates:
 
     # A body, read and judged -----------------------------------------------------------------
 
-    async def _records(self, request: Request, producer: Producer, pipeline: Pipeline) -> Records:
+    async def _records(
+        self, request: Request, producer: Producer, pipeline: Pipeline, topic: str
+    ) -> Records:
         size = 0
         chunks = []
         try:
@@ -139,9 +140,8 @@ class _Updates:
                 chunks.append(chunk)
             body = b"".join(chunks)
             chunks.clear()
-            records = pipeline.settings.records
-            json = records if isinstance(records, JsonFields) else None
-            stream = Stream(pipeline.settings.names, json)
+            fields = pipeline.settings.fields_of(topic)
+            stream = Stream(pipeline.settings.names, fields)
             given = request.headers.get("content-type", ""), body, producer, stream
             if size < LONG_BYTES:
                 return records_of(*given)

@@ -186,7 +186,7 @@ def test_a_resume_reads_on_as_the_checkpoint_says(tmp_path: Path) -> None:
     reading: dict[str, Any] = {
         "late": "reject",
         "max_lateness": 7,
-        "records": ingest.JsonFields("user"),
+        "records": ingest.Fields("user").of_topic(),
     }
     with SqliteLog(tmp_path / "log") as log:
         log.create_topic("updates")

@@ -20,7 +20,7 @@ from pyarrow import csv, parquet
 
 import ingest
 import lpma
-from ingest import JsonFields, KafkaSink, KafkaSource, Pipeline, SqliteLog
+from ingest import Fields, KafkaSink, KafkaSource, Pipeline, SqliteLog
 from tests.support.command_line import document
 from tests.support.contents import check_counts
 from tests.support.edge_files import zstd
@@ -167,7 +167,7 @@ def test_of_an_embedded_log(
         log.create_topic("updates")
         src, dst = names[pairs] if named else pairs
         fill(log, "updates", RECORDS[form](src, dst, named))
-        read(log, pairs, named, JsonFields("src", "dst") if form == "JSON" else "msgpack")
+        read(log, pairs, named, Fields("src", "dst") if form == "JSON" else "msgpack")
 
 
 @forms

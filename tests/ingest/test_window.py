@@ -339,7 +339,7 @@ def test_an_expiry_without_times_is_a_dead_letter_that_says_so(device: str, log:
 @pytest.mark.parametrize("undirected", [False, True])
 def test_expiries_of_every_form_reach_the_store(device: str, names: bool, undirected: bool) -> None:
     """Rows, columns and JSON, with ids and names, which an expiry gives to nothing."""
-    fields = ingest.JsonFields(time="time", kind="kind")
+    fields = ingest.Fields(time="time", kind="kind")
     with SqliteLog(":memory:") as log:
 
         def add(u: int, v: int, time: int) -> bytes:

@@ -17,14 +17,14 @@ import msgpack
 import numpy as np
 
 import ingest
-from ingest import JsonFields, RecordError, Reply
+from ingest import Fields, RecordError, Reply
 from ingest.formats.encode import encode_record
 from ingest.formats.results import decode_result_line, result_line
 from ingest.types import Record
 from lpma import Edges, Kind, Neighbors
 
 CHUNK = 20_000  # mutations of one seed
-JSON = JsonFields("user", "item", "weight", "at", "what", default_weight=2.0)
+JSON = Fields("user", "item", "weight", "at", "what", default_weight=2.0)
 TOKENS = [
     b"\x80", b"\x90", b"\xc0", b"\xc1", b"\xc3", b"\xc4\xff", b"\xcb\x7f\xf8\0\0\0\0\0\0", b"\xdf",
     b"\xcf" + b"\xff" * 8, b"\xd3\x80" + b"\0" * 7, b"\xdd\xff\xff\xff\xff", b"\xff" * 4, b"\0" * 8,
@@ -66,11 +66,11 @@ def _named(data: bytes) -> Record:
 
 
 def _json(data: bytes) -> Record:
-    return ingest.decode_record(data, json=JSON)
+    return ingest.decode_record(data, fields=JSON)
 
 
 def _named_json(data: bytes) -> Record:
-    return ingest.decode_record(data, names=True, json=JSON)
+    return ingest.decode_record(data, names=True, fields=JSON)
 
 
 def result_content(result: ingest.Result) -> Any:

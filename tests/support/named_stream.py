@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import ingest
-from ingest import JsonFields
+from ingest import Fields
 from lpma import Edges, Kind, Neighbors
 from tests.support.stream_model import SavedModel
 
-JSON = JsonFields("user", "item", time="at", kind="what")
+JSON = Fields("user", "item", time="at", kind="what")
 NAMES: list[int | str] = [
     0, 5, "5", -5, 2**64 - 5, 2**63, -(2**63), 2**32 - 1, "alice", "bö", "x" * 64, 17, 18, "17",
 ]  # fmt: skip
@@ -88,7 +88,7 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
     known: dict[Any, int] = {}
     for offset, data in enumerate(records):
         try:
-            record = ingest.decode_record(data, names=True, json=JSON)
+            record = ingest.decode_record(data, names=True, fields=JSON)
         except ingest.RecordError:
             out.letters[offset] = 0
             continue

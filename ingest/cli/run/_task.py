@@ -14,7 +14,7 @@ from .. import _options
 from .._as_of import AsOfOptions, open_as_of
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
-from .._file_options import FileOptions
+from .._file_options import AcceptBad, FileOptions
 from .._targets import is_store
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class ReadOptions(AsOfOptions, FileOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
+    accept_bad: AcceptBad = None
     device: _options.ReadingDevice = "cpu"
     as_json: JsonOption = False
 
@@ -165,7 +166,7 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, 
     path, directed = Path(target), options.directed
     if not path.is_dir() and not is_store(path):
         options.check_unused(target)
-        return load_graph(target, directed, options, options.device, screen)
+        return load_graph(target, directed, options, options.device, screen, options.accept_bad)
     for option, value in (("--directed/--undirected", directed), (options.said(), options.said())):
         if value is not None:
             raise typer.BadParameter(f"{target} is a store already", param_hint=option)

@@ -60,6 +60,7 @@ def _run(
                 "the left side is then that of the vertex that was named first",
                 param_hint="--left",
             )
+        left = graph.left if left is None else left
         s = graph.snapshot(compact=True)._with(names=None)  # by row: `Vertices` has the names
         started = time.perf_counter()
         v = Vertices(s, names)

@@ -21,8 +21,7 @@ from lpma.snapshot.export import edge_chunks
 from lpma.snapshot.export.archives import arrays_of
 
 from ...errors import SourceError
-from .kinds import no_edge_list
-from .opening import HEAD_BYTES
+from .kinds import HEAD_BYTES, no_edge_list
 from .pieces import Array, Piece, Vertices
 from .reading import SHOWN, Asked, Reading
 from .tables import (
@@ -81,8 +80,8 @@ def open_npz(
 def _arrays(path: Path) -> dict[str, Array]:
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
-    what = no_edge_list(head, path) or "it is text"
-    if not head.startswith(b"PK") or "spreadsheet" in what:
+    what = no_edge_list(head) or "it is text"
+    if not head.startswith(b"PK"):
         raise SourceError(f"{path}: not an .npz: {what}")
     try:
         return arrays_of(path)

@@ -1,4 +1,5 @@
-"""Files of edges: csv and other text, JSON lines, Matrix Market, Parquet and `.npz`.
+"""Files of edges: csv and other text, JSON lines, Matrix Market, Parquet, `.npz`, and other formats
+of graphs.
 
     .csv .tsv     fields between commas, tabs, semicolons or bars; quotes allowed
     other text    the same, or fields between blanks, as SNAP has them
@@ -6,40 +7,53 @@
     .mtx          Matrix Market, coordinate; ids from 1; a symmetric entry stands for both edges
     .parquet      columns by name
     .npz          arrays by name, or the CSR that an export wrote
+    others        METIS, DIMACS, NetworkX's edge lists; GraphML, GEXF, GML and Pajek by NetworkX
 
-Text, JSON lines and Matrix Market may be packed with gzip or zstd, whatever they are called. Lines
-that begin with "#" or "%" are comments; in a csv or tsv, those above the first row alone. Memory is
-bounded: text is read in blocks of 4 MiB, Parquet in row groups, an `.npz` as the arrays it holds.
+What a file is, its content says before its name does. All but Parquet and `.npz` may be packed with
+gzip, zstd, bzip2 or zip, whatever they are called. Lines that begin with "#" or "%" are comments;
+in a csv or tsv, those above the first row alone. Memory is bounded: text is read in blocks of
+4 MiB, Parquet in row groups, an `.npz` as the arrays it holds; NetworkX holds what it reads whole.
 """
 
 from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
+from lpma.arguments.arrow import as_numpy
 from lpma.batch.columns import Columns
 
 from ...errors import SourceError
-from ...formats.json import JsonFields
+from ...fields import Fields
 from .archives import open_npz
+from .by_networkx import open_by_networkx
 from .comments import without_comments
+from .dimacs import open_dimacs
+from .edge_dicts import open_edge_dicts
 from .guess import SAMPLE_ROWS, guess_text
 from .json_lines import open_json_lines
-from .kinds import format_of
+from .kinds import BY_NETWORKX, LISTS
 from .left_out import LeftOut
 from .matrix import open_matrix
+from .metis import open_metis
 from .opening import Block, lines_of, read_blocks
 from .pieces import Array, Piece, Vertices
 from .reading import Asked, Column, Reading
+from .recognition import format_of
+from .sides import Sides, sides_of
 from .tables import open_parquet
 from .text import read_text
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
+NOT_NAMES = ("NULL", "null", "NA", "N/A", "n/a", "nan", "NaN", "None", "NaT")
 
 
 class EdgeFile:
@@ -47,6 +61,8 @@ class EdgeFile:
 
     reading    how it is read: str(reading) says so in a line
     left_out   what has been left out so far: `count`, `reasons`, and the `first` three lines
+    sides      of a file with two kinds of vertices, how many the left side has; else None
+    doubtful   names that have been read and may stand for missing values, as "NA" → how many
 
     If vertices go by names, `src` and `dst` of the columns are names: arrays of integers, Arrow's
     arrays of text, or objects.
@@ -66,10 +82,13 @@ class EdgeFile:
         reading: Reading,
         pieces: Iterator[Piece],
         vertices: Vertices | None = None,
+        sides: Sides | None = None,
     ) -> None:
         self.path = path
         self.reading = reading
         self.left_out = LeftOut()
+        self.doubtful: Counter[str] = Counter()
+        self.sides = sides
         self._pieces = pieces
         self._vertices = vertices
 
@@ -81,10 +100,14 @@ class EdgeFile:
 
     def pieces(self) -> Iterator[Piece]:
         """The rows, good and bad, in order. Raises SourceError."""
-        with _as_source_errors(self.path):
+        with as_source_errors(self.path):
             for piece in self._pieces:
                 for _, rejected in piece.bad:
                     self.left_out.add(rejected)
+                if self.sides is not None and len(piece.columns):
+                    piece.columns = self.sides.apart(piece.columns)
+                if self.reading.named:
+                    self.doubtful += _doubtful(piece.columns)
                 yield piece
 
     def __iter__(self) -> Iterator[Columns]:
@@ -101,20 +124,33 @@ def read_edges(
     header: bool | None = None,
     separator: str | None = None,
     names: bool | None = None,
+    kind: Column | None = None,
+    kinds: Mapping[str, str] | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
+    bipartite: bool | None = None,
     format: str | None = None,
-    json: JsonFields | None = None,
+    json: Fields | None = None,
     mirror: bool = True,
 ) -> EdgeFile:
     """Open a file of edges; what is not said is guessed from its first rows, and `reading` tells.
 
     source, target, weight, time: a column each, by its name or its number from 1; "none" for a
-    weight or time that is not wanted. header: whether the first line names the columns. separator:
-    of the fields, " " for blanks. names: whether vertices go by names, which are text or integers
-    of 64 bits; otherwise they go by numbers below 2^32 - 1. format: "csv", "tsv", "text", "jsonl",
-    "mtx", "parquet" or "npz"; None: by the name. json: the fields of JSON lines, exactly. mirror:
-    whether an edge of a file that says its graph is undirected (a symmetric Matrix Market, an
-    export) gives both edges; say False for a graph that is undirected itself. Times that are dates
-    become milliseconds since 1970. Raises SourceError.
+    weight or time that is not wanted. Where one is named, weights and times are not guessed.
+    header: whether the first line names the columns. separator: of the fields, " " for blanks.
+    names: whether vertices go by names, which are text or integers of 64 bits; otherwise they go by
+    numbers below 2^32 - 1. kind: the column that says what a row does, in words ("append" or
+    "insert", "delete", "add_vertex", "remove_vertex") or numbers of `lpma.Kind`; it is never
+    guessed. kinds: its words → these. decimal, thousands: the marks within weights. time_unit: of
+    times that are numbers, which become milliseconds; "auto": by their size; None: they stay as
+    they are. Times that are dates become milliseconds since 1970. bipartite: whether sources and
+    targets are two kinds of vertices, of which equal numbers or names are two; None: as the file
+    says (KONECT's "% bip", a matrix that is not square). format: "csv", "tsv", "text",
+    "jsonl", "mtx", "metis", "dimacs", "edgelist", "graphml", "gexf", "gml", "pajek", "parquet" or
+    "npz"; None: by content, then by name. json: the fields of JSON lines, exactly. mirror: whether
+    an edge of a file that says its graph is undirected (a symmetric Matrix Market, an export) gives
+    both edges; say False for a graph that is undirected itself. Raises SourceError.
 
     >>> _ = Path("own.csv").write_text("from,to,amount\\nalice,bob,3\\nbob,carol,1.5\\n")
     >>> edges = ingest.read_edges("own.csv")
@@ -123,7 +159,10 @@ def read_edges(
     >>> [len(columns) for columns in edges], edges.left_out.count
     ([2], 0)
     """
-    asked = Asked(source, target, weight, time, header, separator, names)
+    asked = Asked(
+        source, target, weight, time, header, separator, names, kind=kind, kinds=kinds or {},
+        decimal=decimal, thousands=thousands, time_unit=time_unit, bipartite=bipartite,
+    )  # fmt: skip
     return open_edges(Path(path), asked, format, json, mirror)
 
 
@@ -131,16 +170,30 @@ def open_edges(
     path: Path,
     asked: Asked,
     format: str | None = None,
-    json: JsonFields | None = None,
+    json: Fields | None = None,
     mirror: bool = True,
 ) -> EdgeFile:
     """`read_edges` of gathered options."""
+    file = _opened(path, asked, format, json, mirror)
+    if not file.reading.bipartite:
+        return file
+    if file.reading.left is not None and not file.reading.named:
+        file.sides = Sides(file.reading.left)
+        return file
+    sides = sides_of(file.pieces(), file.reading)
+    file = _opened(path, asked, format, json, mirror)
+    file.sides = sides
+    return file
+
+
+def _opened(
+    path: Path, asked: Asked, format: str | None, json: Fields | None, mirror: bool
+) -> EdgeFile:
     if path.is_dir():
         raise SourceError(f"{path}: a directory, not a file of edges")
-    with _as_source_errors(path):
+    with as_source_errors(path):
         format = format or format_of(path)
-        text = format in ("text", "csv", "tsv")
-        if not text and (asked.columns is not None or asked.separator is not None):
+        if format not in LISTS and (asked.columns is not None or asked.separator is not None):
             raise SourceError(
                 f"{path}: columns and separator apply to text and csv files, but this is {format}"
             )
@@ -150,35 +203,76 @@ def open_edges(
             return EdgeFile(path, *open_parquet(path, asked, mirror))
         if format == "mtx":
             return EdgeFile(path, *open_matrix(path, asked, mirror))
+        if format == "metis":
+            return EdgeFile(path, *open_metis(path, asked, mirror))
+        if format == "dimacs":
+            return EdgeFile(path, *open_dimacs(path, asked, mirror))
+        if format in BY_NETWORKX:
+            return EdgeFile(path, *open_by_networkx(path, format, asked, mirror))
+        if format == "edgelist":
+            return EdgeFile(path, *open_edge_dicts(path, asked))
         if format == "jsonl":
             return EdgeFile(path, *open_json_lines(path, asked, json))
         return EdgeFile(path, *_open_text(path, format, asked))
 
 
 def _open_text(path: Path, format: str, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
-    sample = _sample(path, format, asked)
-    reading = guess_text(path, format, sample, asked)
+    sample, comments = _sample(path, format, asked)
+    reading = guess_text(path, format, sample, asked, comments)
     return reading, read_text(_body(path, reading), reading)
 
 
-def _sample(path: Path, format: str, asked: Asked) -> list[str]:
-    """The first rows that are neither blank nor comments."""
+def _doubtful(columns: Columns) -> Counter[str]:
+    """How often these names end a row that may stand for none."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    found: Counter[str] = Counter()
+    words = pyarrow.array(NOT_NAMES, pyarrow.string())
+    ends: list[Any] = [columns.src, columns.dst]
+    for end in ends:
+        if isinstance(end, np.ndarray):
+            names = end.tolist() if end.dtype == object else []
+            found.update(name for name in names if name in NOT_NAMES)
+            continue
+        if hasattr(end, "dictionary"):
+            end = end.dictionary.take(end.indices)
+        places = as_numpy(pc.fill_null(pc.index_in(end, words), -1))
+        found.update(NOT_NAMES[place] for place in places[places >= 0].tolist())
+    return found
+
+
+def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]]:
+    """The first rows that are neither blank nor comments, and the comments above them."""
     said = asked.separator or {"csv": ",", "tsv": "\t"}.get(format, ",")
     quoting = None if said == " " else said
     rows: list[str] = []
-    for block in without_comments(read_blocks(path, quoting), quoting, format):
+    comments: list[str] = []
+    for block in _noting_comments(read_blocks(path, quoting), quoting, format, comments):
         lines = lines_of(block.data[:SAMPLE_BYTES], quoting)
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
         rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
         if len(rows) >= SAMPLE_ROWS:
             break
-    return rows[:SAMPLE_ROWS]
+    return rows[:SAMPLE_ROWS], comments
+
+
+def _noting_comments(
+    blocks: Iterator[Block], quoting: str | None, format: str, comments: list[str]
+) -> Iterator[Block]:
+    first = next(blocks, None)
+    if first is not None:
+        for line in first.data[:SAMPLE_BYTES].split(b"\n"):
+            if line.strip() and not line.lstrip().startswith((b"#", b"%")):
+                break
+            comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
+        yield from without_comments(chain([first], blocks), quoting, format)
 
 
 def _body(path: Path, reading: Reading) -> Iterator[Block]:
     """The file's blocks, comments and header made empty."""
-    header = reading.header is not None
+    header = reading.header is not None and not reading.commented
     blocks = read_blocks(path, reading.separator)
     for block in without_comments(blocks, reading.separator, reading.format):
         data = block.data
@@ -191,7 +285,7 @@ def _body(path: Path, reading: Reading) -> Iterator[Block]:
 
 
 @contextmanager
-def _as_source_errors(path: Path) -> Iterator[None]:
+def as_source_errors(path: Path) -> Iterator[None]:
     """Within, what the system and the readers raise is a SourceError that names the file."""
     try:
         yield

@@ -2,14 +2,18 @@
 what, whether vertices are numbers, and how times are written. Options override each guess.
 
 The first row is a header if it names the ends of an edge, or a column that the caller asks for, or
-if it has text in a column that has numbers in all other rows. Columns are found by the header's
-names; two without known names are source and target. Without a header, two columns are source and
-target, a third is a time if it holds dates or numbers as large as times since 1970 are, else a
-weight, and four are source, target, weight and time.
+if it has text in a column that has numbers in all other rows; so is a comment above the first row
+whose fields fit the rows. Columns are found by the header's names; two without known names are
+source and target. Without a header, two columns are source and target, a third is a time if it
+holds dates or numbers as large as times since 1970 are, else a weight, and four are source, target,
+weight and time; each has to fit what the column holds, and more columns are asked about. Where the
+caller names a column, weights and times are read only if they are named too. What a row does, its
+kind, is never guessed.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,36 +21,120 @@ from pathlib import Path
 from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
-from ...formats.kinds import FIELDS
+from ...formats.kinds import FIELDS, UPDATE_KINDS
 from ...formats.names import DECIMALS
 from .reading import (
+    MISSING,
     SKIP,
+    UNITS,
     Asked,
     Reading,
     Times,
     are_numbers,
     are_whole,
+    either_way,
     is_date,
     is_number,
     place_of,
     places_by_alias,
+    whole_text,
 )
-from .separators import Rows, decimal_point_of, separator_of, split
+from .separators import Rows, marks_of, separator_of, split
 
+_KONECT = re.compile(r"%\s*bip\b")  # how its files of two kinds of vertices begin
 SAMPLE_ROWS = 1000  # that guesses rest on
 TEXT_SHARE = 0.1  # of the ends of edges: fewer that are no integers do not make them names
 SINCE_1970 = 10**8  # numbers at least this large may be times, in seconds or finer
 
 
-def guess_text(path: Path, format: str, lines: list[str], asked: Asked) -> Reading:
-    """The reading of lines of text that are neither blank nor comments. Raises SourceError."""
+def guess_text(
+    path: Path, format: str, lines: list[str], asked: Asked, comments: list[str] | None = None
+) -> Reading:
+    """The reading of lines of text that are neither blank nor comments; `comments` are those above
+    the first. Raises SourceError."""
     separator = asked.separator or separator_of(format, lines)
     separator = None if separator == " " else separator
     rows = split(lines, separator)
     if not rows:
         raise SourceError(f"{path}: nothing was loaded: it holds no edge")
-    reading = guess_rows(path, format, rows, asked, separator, lines[0])
-    return reading if asked.names is False else with_numbers(reading, rows[1:])
+    commented = None
+    if asked.header is not False and not _has_header(rows, replace(asked, header=None), None):
+        commented = _commented(comments or [], rows, separator, asked)
+    if commented is None:
+        refuse_other_shapes(path, rows, lines, separator, asked)
+        reading = guess_rows(path, format, rows, asked, separator, lines[0])
+    else:
+        told = replace(asked, header=True)
+        reading = guess_rows(path, format, [commented[1], *rows], told, separator, commented[0])
+        reading = replace(reading, commented=True)
+    if commented is None and _counts(rows):
+        reading = replace(reading, more=(
+            f"the first line, {lines[0].strip()!r}, may say how many vertices and edges follow: it "
+            "is read as an edge; --header leaves it out, --no-header says that it is one",
+        ) if asked.header is None else ())  # fmt: skip
+    if asked.bipartite is None and comments and _KONECT.match(comments[0]):
+        reading = replace(reading, bipartite=True)
+    body = rows if commented is not None else rows[1:]
+    return reading if asked.names is False else with_numbers(reading, body)
+
+
+def _commented(
+    comments: list[str], rows: Rows, separator: str | None, asked: Asked
+) -> tuple[str, list[str]] | None:
+    """The comment above the rows that names their columns, and its fields."""
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    wanted = {str(name).lower() for name in asked.by_field().values()} - {"none"}
+    for line in reversed(comments):
+        text = line.lstrip(" \t#%").rstrip()
+        for each in dict.fromkeys((separator, ",", "\t", None)):
+            fields = [field.strip() for row in split([text], each) for field in row]
+            if len(fields) != width or any(map(_is_value, fields)) or not all(fields):
+                continue
+            known = {"src", "dst"} <= places_by_alias(fields).keys() or either_way(fields)
+            asked_for = wanted & {field.lower() for field in fields}
+            plain = each is not None and width > 2 and all(len(field) <= 40 for field in fields)
+            if known or asked_for or (plain and each == separator):
+                return line.strip(), fields
+    return None
+
+
+def _counts(rows: Rows) -> bool:
+    """Whether the first row says how many vertices and edges follow, as far as can be seen."""
+    first, rest = rows[0], rows[1:]
+    if len(rest) < 3 or len(rest) >= SAMPLE_ROWS - 1 or len(first) < 2 or not are_whole(first):
+        return False
+    ends = [field for row in rest for field in row[:2]]
+    size, count = int(first[0]), int(first[1 if len(first) == 2 else -1])
+    return count == len(rest) and are_whole(ends) and all(int(end) <= size for end in ends)
+
+
+def refuse_other_shapes(
+    path: Path, rows: Rows, lines: list[str], separator: str | None, asked: Asked
+) -> None:
+    """Raise SourceError on rows that are not an edge each: an adjacency list, a matrix."""
+    if asked.by_field() or asked.columns is not None or asked.header is not None:
+        return
+    widths = Counter(map(len, rows))
+    numbers = are_numbers(field for row in rows for field in row)
+    if separator is None and len(widths) > 2 and widths.most_common(1)[0][1] < 0.9 * len(rows):
+        alike = numbers or not any(_is_value(field) for row in rows for field in row)
+        if alike:
+            raise SourceError(
+                f"{path}: lines of {min(widths)} to {max(widths)} fields, as of an adjacency list: "
+                "read it in Python (networkx.read_adjlist) and give lpma.from_networkx the graph, "
+                "or write a line for each edge"
+            )
+    size = len(rows)
+    if size >= 3 and numbers and set(widths) == {size}:
+        matrix = [[float(field) for field in row] for row in rows]
+        turned = [list(column) for column in zip(*matrix, strict=True)]
+        loops = any(matrix[i][i] for i in range(size))
+        if not loops and (matrix == turned or {x for row in matrix for x in row} <= {0.0, 1.0}):
+            raise SourceError(
+                f"{path}: {size} rows of {size} numbers are an adjacency matrix: give "
+                "lpma.from_scipy(scipy.sparse.csr_array(numpy.loadtxt(path, …))) its numbers, or "
+                "write a line for each edge"
+            )
 
 
 def with_numbers(reading: Reading, rows: Rows) -> Reading:
@@ -76,7 +164,8 @@ def guess_rows(
     width = max(widths.most_common(1)[0][0], len(rows[0]) if header else 0)
     columns = tuple(name.strip() for name in rows[0]) if header else ()
     columns += _numbered(width)[len(columns) :]  # features, say, that a header does not name
-    body = [row for row in rows[header:] if len(row) == width]
+    names = _without_mark(rows[0]) if header else None  # which a body may have again
+    body = [row for row in rows[header:] if len(row) == width and _without_mark(row) != names]
     unfit: dict[str, tuple[str, str]] = {}
     if ordered is not None:
         places = {name: place for place, name in enumerate(ordered) if name != SKIP}
@@ -88,31 +177,45 @@ def guess_rows(
         places, unfit = _places(path, columns, body, asked, header)
     places = {field: places[field] for field in FIELDS if field in places}
     ends = [row[places[end]] for row in body for end in ("src", "dst") if places[end] < len(row)]
-    named, why = _are_names(ends)
+    named, why, whole = _are_names(ends)
     first = None
     if (
         not header
         and asked.header is None
         and rows
         and not are_whole(
-            rows[0][places[end]] for end in ("src", "dst") if places[end] < len(rows[0])
+            whole_text(rows[0][places[end]].strip())
+            for end in ("src", "dst")
+            if places[end] < len(rows[0])
         )
     ):
         first = line.strip()[:60]
     moments = [row[places["time"]] for row in body if "time" in places]
+    times, since = _times(moments), _since(moments)
+    values = [row[places["weight"]] for row in body if places.get("weight", width) < len(row)]
+    point, thousands = marks_of(path, columns[places["weight"]] if values else "", values, asked)
     return Reading(
         str(path), format, columns, places, separator,
-        header=line.strip()[:60] if header else None,
+        header=line.strip() if header else None,
         first=first,
         named=named if asked.names is None else asked.names,
         why=why if asked.names is None else "",
         guessed=asked.names is None,
-        times=_times(moments),
-        seconds=_seconds(moments),
+        whole=whole,
+        times=times,
+        since=since,
+        unit=_unit(path, asked, times, since) if "time" in places else None,
         unfit=unfit,
-        decimal_point=decimal_point_of(separator, places, body),
+        decimal_point=point,
+        thousands=thousands,
+        kinds=_kinds(path, columns, places, body, asked),
+        bipartite=bool(asked.bipartite),
         chosen=len(ordered or ()),
     )  # fmt: skip
+
+
+def _without_mark(row: list[str]) -> list[str]:
+    return [field.strip() for field in [row[0].lstrip(" #%"), *row[1:]]]
 
 
 def _numbered(width: int) -> tuple[str, ...]:
@@ -138,7 +241,7 @@ def _has_header(rows: Rows, asked: Asked, ordered: list[str] | None) -> bool:
     if asked.header is not None:
         return asked.header
     first, rest = rows[0], rows[1:]
-    if ordered is None and {"src", "dst"} <= places_by_alias(first).keys():
+    if ordered is None and ({"src", "dst"} <= places_by_alias(first).keys() or either_way(first)):
         return True
     if are_numbers(field for field in first if field.strip()):
         return False
@@ -185,21 +288,33 @@ def _places(
     guessed: dict[str, int] = {}
     if header and not exactly:
         guessed = places_by_alias(columns)
+        pair = either_way(columns)
         free = [i for i in range(len(columns)) if i not in {*guessed.values(), *given.values()}]
+        if pair is not None and not {"src", "dst"} <= given.keys():
+            raise SourceError(_either_way(path, *pair))
         if len(free) == 2 and not {"src", "dst"} & ({*guessed} | {*given}):
             guessed |= {"src": free[0], "dst": free[1]}  # the others are known
     elif not exactly:
         guessed = _by_number(body, len(columns))
+    if given:  # who names columns says which are read
+        guessed = {end: place for end, place in guessed.items() if end in ("src", "dst")}
+    for end in ("src", "dst"):
+        exported = end in guessed and f"{columns[guessed[end]]}_number" in columns
+        if (
+            body
+            and end in guessed
+            and not exported
+            and not _fit_ends([row[guessed[end]] for row in body])
+        ):
+            del guessed[end]
     unfit = {}
     for field in ("weight", "time"):  # a column that holds something else is not what it is called
         place = guessed.get(field)
         if place is not None and not _fits(field, [row[place] for row in body], header):
             del guessed[field]
-            if header and field not in wanted:
-                unfit[columns[place]] = (
-                    field,
-                    next(row[place] for row in body if row[place].strip()),
-                )
+            values = [row[place] for row in body if row[place].strip()]
+            if header and field not in wanted and values:
+                unfit[columns[place]] = (field, values[0])
     places = {**guessed}
     for field in given:
         places = {f: place for f, place in places.items() if place != given[field]}
@@ -208,38 +323,81 @@ def _places(
         if name == "none" and "none" not in columns:
             places.pop(field, None)
     if not {"src", "dst"} <= places.keys():
-        raise SourceError(_which(path, columns, header))
+        raise SourceError(_which(path, columns, header, body))
     if places["src"] == places["dst"]:
         raise SourceError(f"{path}: source and target are one column, {columns[places['src']]!r}")
     return places, unfit
 
 
-def _which(path: Path, columns: tuple[str, ...], header: bool) -> str:
+def _which(path: Path, columns: tuple[str, ...], header: bool, body: Rows) -> str:
     if len(columns) < 2:
         return f"{path}: it has one column, and an edge needs two, source and target"
     if header:
         listed = f"the columns are {', '.join(map(repr, columns))}"
     else:
-        listed = f"there are {len(columns)} columns and no header"
+        listed = f"there are {len(columns)} columns and no header, and the first row is "
+        listed += ", ".join(repr(field[:40]) for field in (body or [[]])[0])
     return (
         f"{path}: which columns are source and target? Say --source and --target "
         f"(source= and target=), by name or by number; {listed}"
     )
 
 
+def _either_way(path: Path, one: str, other: str) -> str:
+    return (
+        f"{path}: which of {one} and {other} is the source? Both orders are in use: say --source "
+        f"{one} --target {other}, or --source {other} --target {one} (source= and target=)"
+    )
+
+
 def _by_number(body: Rows, width: int) -> dict[str, int]:
-    if width < 2:
+    """The fields by the number of their columns, if each column holds what it would be. Columns
+    that are empty are none."""
+    columns = [[row[place].strip() for row in body] for place in range(width)]
+    used = [place for place in range(width) if any(columns[place])]
+    if not 2 <= len(used) <= 4:
         return {}
-    places = {"src": 0, "dst": 1}
-    if width == 3:
-        third = [row[2] for row in body]
-        if are_numbers(third) and not _is_since_1970(third):
-            places["weight"] = 2
-        else:
-            places["time"] = 2
-    elif width >= 4:
-        places |= {"weight": 2, "time": 3}
+    places = {"src": used[0], "dst": used[1]}
+    more = [columns[place] for place in used[2:]]
+    times = [_fits("time", values, False) and _are_times(values) for values in more]
+    weights = [_fits("weight", values, False) for values in more]
+    if more and _rises_since_1970(columns[used[0]]) and not times[0]:
+        return {}  # a time, and then the ends
+    if len(more) == 1:
+        role = "time" if times[0] else "weight" if weights[0] else None
+        return {} if role is None else places | {role: used[2]}
+    if len(more) == 2:
+        given = [value for value in more[1] if value]
+        whole = sum(are_whole([value]) for value in given) >= 0.9 * len(given) or times[1]
+        if times[0] and weights[1] and not times[1]:
+            return places | {"time": used[2], "weight": used[3]}
+        return places | {"weight": used[2], "time": used[3]} if weights[0] and whole else {}
     return places
+
+
+def _are_times(values: list[str]) -> bool:
+    values = [value for value in values if value]
+    return _times(values) == "dates" or _is_since_1970([v for v in values if _is_float(v)])
+
+
+def _rises_since_1970(values: list[str]) -> bool:
+    """Whether these look like times in order."""
+    values = [value for value in values if value]
+    if len(values) < 2 or not are_whole(values):
+        return False
+    times = list(map(int, values))
+    return times[0] >= 10 * SINCE_1970 and times == sorted(times) and times[-1] < 1.5 * times[0]
+
+
+def _fit_ends(values: list[str]) -> bool:
+    """Whether these may be vertices: not dates, not fractions."""
+    values = [value for value in values if value.strip()]
+    other = sum(is_date(v) or (are_numbers([v]) and not _is_vertex(v)) for v in values)
+    return not values or other < 0.9 * len(values)
+
+
+def _is_vertex(value: str) -> bool:
+    return DECIMALS.fullmatch(whole_text(value.strip())) is not None or are_whole([value])
 
 
 def _is_since_1970(values: list[str]) -> bool:
@@ -248,19 +406,19 @@ def _is_since_1970(values: list[str]) -> bool:
 
 def _fits(field: str, values: list[str], header: bool) -> bool:
     """Whether a column may be this field: of one that is called so any value may say it, and the
-    others are bad lines; else most must."""
-    values = [value for value in values if value.strip()]
+    others are bad lines; else most must. An empty one is nothing."""
+    values = [value for value in values if value.strip() not in ("", MISSING)]
     if field == "time":
         fitting = sum(is_date(value) or _is_float(value) for value in values)
     else:
-        fitting = sum(_is_float(value.replace(",", ".")) for value in values)
-    return not values or (fitting > 0 if header else fitting >= 0.9 * len(values))
+        fitting = sum(_is_float(re.sub("[.,' ]", "", value)) for value in values)
+    return bool(values) and (fitting > 0 if header else fitting >= 0.9 * len(values))
 
 
 def _is_float(value: str) -> bool:
     """Whether this is meant as a number, NaN too."""
     try:
-        float(value)
+        float(value.replace("_", "?"))
     except ValueError:
         return False
     return True
@@ -274,26 +432,76 @@ def _times(values: list[str]) -> Times:
     return "whole" if are_whole(numbers) else "decimal"
 
 
-def _seconds(values: list[str]) -> str:
-    """The first of these, if whole numbers among them may all be seconds since 1970; else ""."""
+def _since(values: list[str]) -> tuple[str, str] | None:
+    """The unit that whole numbers among these are in, if all may be times since 1970, and the first
+    of them."""
     values = [value.strip() for value in values if are_whole([value])]
-    fitting = all(SINCE_1970 <= int(value) < 1000 * SINCE_1970 for value in values)
-    return values[0] if values and fitting else ""
+    numbers = list(map(int, values))
+    for unit, (least, _) in UNITS.items():
+        if values and all(least <= number < 1000 * least for number in numbers):
+            return unit, values[0]
+    return None
+
+
+def _unit(path: Path, asked: Asked, times: Times, since: tuple[str, str] | None) -> str | None:
+    """The unit of times that are numbers, if it was said; "auto": by their size."""
+    if asked.time_unit is None or times == "dates":
+        return None
+    if asked.time_unit != "auto":
+        return asked.time_unit
+    if since is None:
+        raise SourceError(
+            f"{path}: the first times are not all since 1970 in one unit, s, ms, us or ns: say "
+            "which with --time-unit (time_unit=)"
+        )
+    return since[0]
+
+
+# -- kinds ----------------------------------------------------------------------------------------
+
+
+def _kinds(
+    path: Path, columns: tuple[str, ...], places: dict[str, int], body: Rows, asked: Asked
+) -> dict[str, int]:
+    """What the words of the column of kinds mean. Raises SourceError on words that mean nothing, in
+    the map or in the first rows."""
+    if "kind" not in places:
+        return {}
+    ours = {**UPDATE_KINDS, "insert": UPDATE_KINDS["append"]}
+    numbers = {str(int(kind)): kind for kind in ours.values()}
+    known = {word: int(kind) for word, kind in (ours | numbers).items()}
+    for word, kind in asked.kinds.items():
+        if kind.lower() not in known:
+            raise SourceError(f"--kind-map {word}={kind}: kinds are {', '.join(known)}")
+    if asked.kinds:
+        known |= {word.lower(): known[kind.lower()] for word, kind in asked.kinds.items()}
+    found = {row[places["kind"]].strip(): None for row in body}
+    other = [word for word in found if word and word.lower() not in known]
+    if other and len(other) > TEXT_SHARE * len(found):
+        raise SourceError(
+            f"{path}: column {columns[places['kind']]} has {', '.join(map(repr, other[:5]))}; "
+            f"kinds are {', '.join(known)}: say what each means, as in --kind-map "
+            f"{other[0]}=insert (kinds=)"
+        )
+    return known
 
 
 # -- names ----------------------------------------------------------------------------------------
 
 
-def _are_names(ends: list[str]) -> tuple[bool, str]:
-    """Whether these values of source and target are names, and why. A few that are no integers do
-    not say so: they may be what is wrong with the file. "007" is none: as a number it would be the
+def _are_names(ends: list[str]) -> tuple[bool, str, bool]:
+    """Whether these values of source and target are names, and why; and whether all are whole
+    numbers of which some are written as 2.0 or 1e+05. A few that are no integers do not make them
+    names: they may be what is wrong with the file. "007" is none: as a number it would be the
     vertex 7."""
-    ends = [end.strip() for end in ends if end.strip()]
+    given = [end.strip() for end in ends if end.strip() not in ("", MISSING)]
+    ends = [whole_text(end) for end in given]
     texts = [end for end in ends if not DECIMALS.fullmatch(end)]
     if texts and len(texts) >= TEXT_SHARE * len(ends):
         plain = len(texts) > len(ends) / 2 and not _is_float(texts[0])
-        return True, "" if plain else f"such as {texts[0][:40]!r}"
+        return True, "" if plain else f"such as {texts[0][:40]!r}", False
+    whole = ends != given
     outside = [end for end in ends if DECIMALS.fullmatch(end) and not 0 <= int(end) <= MAX_VERTEX]
     if outside and len(outside) >= TEXT_SHARE * len(ends):
-        return True, f"since {outside[0][:40]} is not a number from 0 to {MAX_VERTEX}"
-    return False, ""
+        return True, f"since {outside[0][:40]} is not a number from 0 to {MAX_VERTEX}", whole
+    return False, "", whole

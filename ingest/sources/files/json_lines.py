@@ -14,36 +14,50 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from lpma.batch.columns import Columns
 
 from ...errors import RecordError, SourceError
-from ...formats.json import JsonFields, read_json
+from ...fields import Fields
+from ...formats.json import field_at, read_json
+from ...formats.kinds import FIELDS, WORDS
 from ...formats.names import names_of
 from ...formats.records import NamedVertex, decode_update
+from ...formats.times import NOT_A_DATE, in_ms
 from ...types import Record, Rejected
 from .guess import SAMPLE_ROWS, guess_rows
+from .kinds import HEAD_BYTES, is_whole_graph, no_edge_list
 from .opening import Block, read_blocks
 from .pieces import NO_COLUMNS, Piece, check_guess
 from .reading import Asked, Reading
-from .values import NOT_A_DATE, millisecond
 
 
 def open_json_lines(
-    path: Path, asked: Asked, fields: JsonFields | None
+    path: Path, asked: Asked, fields: Fields | None
 ) -> tuple[Reading, Iterator[Piece]]:
     """How the file is read, and its pieces. fields: None: guess. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"{")
     first = next(blocks, Block(b"", 1))
-    reading = _guessed(path, first.data, asked, fields)
-    if fields is None:
+    if is_whole_graph(first.data.partition(b"\n")[0]):
+        raise SourceError(f"{path}: {no_edge_list(first.data[:HEAD_BYTES])}")
+    exact = None
+    if fields is not None:
+        exact = msgspec.structs.replace(fields, time_unit=None).of_topic()
+        roles = {role: name for role, name in exact.by_role().items() if role in FIELDS and name}
+        asked = replace(
+            asked, columns=roles, kinds=fields.kinds, time_unit=fields.time_unit or asked.time_unit
+        )
+    reading = _guessed(path, first.data, asked)
+    if exact is None:
         named = {field: reading.columns[place] for field, place in reading.places.items()}
-        fields = JsonFields(**named)  # type: ignore[arg-type]
-    return reading, _pieces(chain([first], blocks), reading, fields)
+        exact = Fields.from_json(named).of_topic()
+    exact = msgspec.structs.replace(exact, time_unit=reading.unit or "ms")
+    return reading, _pieces(chain([first], blocks), reading, exact)
 
 
-def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -> Reading:
+def _guessed(path: Path, data: bytes, asked: Asked) -> Reading:
     objects = []
     for line in data.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]:
         try:
@@ -55,20 +69,16 @@ def _guessed(path: Path, data: bytes, asked: Asked, fields: JsonFields | None) -
     if not objects:
         raise SourceError(f"{path}: nothing was loaded: no line of the first is an object of JSON")
     names = list(dict.fromkeys(name for found in objects for name in found))
-    if fields is not None:
-        roles = {role: name for role, name in fields.by_role().items() if name is not None}
-        names += [name for name in roles.values() if name not in names]
-        kept = {role: name for role, name in roles.items() if role != "kind"}
-        asked = Asked(names=asked.names, columns=kept)
-    rows = [names] + [[_text(found.get(name)) for name in names] for found in objects]
+    said = [str(name) for name in asked.by_field().values()]
+    exact = asked.columns is not None
+    names += [name for name in said if name not in names and (exact or "." in name)]
+    rows = [names] + [[_text(field_at(found, name)) for name in names] for found in objects]
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
-    if reading.times == "decimal":
+    if reading.times == "decimal" and reading.unit is None:
         reading = replace(reading, times="whole")  # a fraction is refused: see docs/format.md
-    if fields is not None:
-        reading = replace(reading, places={role: names.index(name) for role, name in roles.items()})
     ends = [
-        found.get(reading.columns[reading.places[end]])
+        field_at(found, reading.columns[reading.places[end]])
         for found in objects
         for end in ("src", "dst")
     ]
@@ -81,8 +91,10 @@ def _text(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-def _pieces(blocks: Iterator[Block], reading: Reading, fields: JsonFields) -> Iterator[Piece]:
-    plain = fields.default_weight == 1 and fields.default_kind == "append" and fields.kind is None
+def _pieces(blocks: Iterator[Block], reading: Reading, fields: Fields) -> Iterator[Piece]:
+    used = [reading.columns[place] for place in reading.places.values()]
+    plain = fields.default_weight == 1 and fields.default_kind == "append"
+    plain = plain and fields.kind is None and not any("." in name for name in used)
     for block in blocks:
         columns = _parsed(block.data, reading) if plain else None
         if columns is not None:
@@ -102,7 +114,8 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
         "weight": pyarrow.float64(),
         "time": pyarrow.string() if reading.times == "dates" else pyarrow.int64(),
     }
-    for end in (pyarrow.string(), pyarrow.int64()) if reading.named else (pyarrow.int64(),):
+    ends = [pyarrow.string(), pyarrow.int64()] if reading.named else [pyarrow.int64()]
+    for end in [*ends, pyarrow.float64()] if reading.whole else ends:
         schema = pyarrow.schema(
             [(reading.columns[p], types.get(f, end)) for f, p in reading.places.items()]
         )
@@ -125,15 +138,13 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
     return None
 
 
-def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Piece]:
+def _decoded(block: Block, reading: Reading, fields: Fields) -> Iterator[Piece]:
     run: list[Record] = []
     for number, line in enumerate(block.data.split(b"\n")):
         if not line.strip():
             continue
         try:
-            found = read_json(line, fields)
-            if reading.times == "dates" and "time" in found:
-                found["time"] = _stamp(found["time"])
+            found = _usual(read_json(line, fields), reading, fields)
             record = decode_update(found, reading.named)
         except RecordError as error:
             yield from _piece(run)
@@ -152,12 +163,20 @@ def _decoded(block: Block, reading: Reading, fields: JsonFields) -> Iterator[Pie
     yield from _piece(run)
 
 
-def _stamp(date: object) -> int:
-    """Milliseconds since 1970. Raises RecordError."""
-    try:
-        return millisecond(date)
-    except (ValueError, TypeError):
-        raise RecordError(f"time: {NOT_A_DATE}") from None
+def _usual(found: dict[str, Any], reading: Reading, fields: Fields) -> dict[str, Any]:
+    """The fields of a line by role: whole floats as integers, times in ms if that was said, and
+    kinds in our words. Raises RecordError."""
+    for end in ("src", "dst", "time"):
+        value = found.get(end)
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+            found[end] = int(value)
+    if "time" in found:
+        if reading.times == "dates" and not isinstance(found["time"], str):
+            raise RecordError(f"time: {NOT_A_DATE}")
+        found["time"] = in_ms(found["time"], fields.time_unit or "ms")
+    if reading.kinds and str(found["kind"]).lower() in reading.kinds:
+        found["kind"] = WORDS[reading.kinds[str(found["kind"]).lower()]]
+    return found
 
 
 def _piece(run: list[Record]) -> Iterator[Piece]:

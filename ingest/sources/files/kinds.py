@@ -1,37 +1,46 @@
-"""What a file is, by its name and its first bytes, and what to do if it is not an edge list."""
+"""The formats of files, what a file's name says of it, and what to do if it is not an edge list."""
 
 from __future__ import annotations
 
 import re
-import zipfile
 from pathlib import Path
 
-FORMATS = ("text", "csv", "tsv", "jsonl", "mtx", "parquet", "npz")
-_FORMATS = {
+from .unpacking import WORKBOOK, name_inside
+
+HEAD_BYTES = 1 << 13  # read to detect what is no text
+
+LISTS = ("text", "csv", "tsv")  # an edge a line
+BY_NETWORKX = ("graphml", "gexf", "gml", "pajek")
+FORMATS = (
+    *LISTS, "jsonl", "mtx", "metis", "dimacs", "edgelist", *BY_NETWORKX, "parquet", "npz"
+)  # fmt: skip
+CALLED = {
+    "text": "text", "csv": "csv", "tsv": "tsv", "jsonl": "JSON lines", "mtx": "Matrix Market",
+    "metis": "METIS", "dimacs": "DIMACS", "edgelist": "an edge list of NetworkX",
+    "graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek", "parquet": "Parquet",
+    "npz": "NumPy's arrays",
+}  # fmt: skip
+_SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".json": "jsonl", ".mtx": "mtx", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
-_PACKED_NAMES = (".gz", ".zst", ".zstd")
 
 _TEXT = "write its edges as lines of text, 'src dst' or a .csv"
-_PACKED = "compressed: unpack it first; of what is compressed, gzip and zstd are read"
+_PACKED = "compressed: unpack it first; of what is compressed, gzip, zstd, bzip2 and zip are read"
+_TWICE = "compressed twice: unpack it once"
 _PICTURE = f"a picture, not edges: {_TEXT}"
 
-_WORKBOOK = (
-    "a spreadsheet: save its sheet as .csv, or give lpma.from_dataframe what pandas.read_excel "
-    "returns"
-)
 _MAGIC = (
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _WORKBOOK),
-    (b"PAR1", "a Parquet file: unpack it first, and let its name end with .parquet"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", WORKBOOK),
+    (b"PAR1", "a Parquet file: unpack it first"),
     (b"\x89LPMA\r\n\x1a", "a saved store: `lpma run`, `query` and `info` take it as it is"),
     (b"SQLite format 3\0", "an embedded log or another SQLite file: `lpma ingest` reads a log"),
-    (b"\x1f\x8b", "compressed twice: unpack it once"),
-    (b"BZh", _PACKED),
+    (b"\x1f\x8b", _TWICE),
+    (b"BZh", _TWICE),
+    (b"PK\3\4", _TWICE),
+    (b"\x28\xb5\x2f\xfd", _TWICE),
     (b"\xfd7zXZ\0", _PACKED),
-    (b"\x28\xb5\x2f\xfd", "compressed twice: unpack it once"),
     (b"7z\xbc\xaf\x27\x1c", _PACKED),
-    (b"PK\3\4", "a zip archive: unpack it, or if NumPy wrote it, let its name end with .npz"),
     (b"\x93NUMPY", "one array of NumPy: save src and dst with np.savez, as .npz"),
     (b"\x89HDF\r\n\x1a\n", f"an HDF5 file: {_TEXT}"),
     (b"ARROW1", f"an Arrow file: {_TEXT}"),
@@ -43,53 +52,113 @@ _MAGIC = (
     (b"\xfe\xff", "text in UTF-16: write it as UTF-8"),
 )
 _SVG = re.compile(rb"<svg[\s>]")
-_MARKUP = re.compile(rb"<(\?xml|!doctype|!--|html|svg|graphml|gexf)", re.IGNORECASE)
+MARKUP = re.compile(rb"<(\?xml|!doctype|!--|html|svg|rdf:RDF|gxl|graphml|gexf)", re.IGNORECASE)
+
+# Graphs that are written otherwise than by an edge a line, by how their first line that is no
+# comment begins; and how each can be had as something that is read.
+_NETWORKX = "read it in Python and give lpma.from_networkx the graph: "
+_OTHERS = (
+    (
+        rb"(strict\s+)?(di)?graph\s*(\"[^\"]*\"|[\w.]+)?\s*\{",
+        "a graph in DOT: " + _NETWORKX + "networkx.nx_pydot.read_dot does",
+    ),
+    (rb"DGS00\d", "a DGS stream of GraphStream: save it there as an edge list"),
+    (
+        rb"dl[\s,]+(n|nr|nc|nm|format)\s*=?\s*\S",
+        f"a DL file of UCINET: export it there as Pajek, which is read, or {_TEXT}",
+    ),
+    (rb"nodedef\s*>", "a GDF file: export it from Gephi as GraphML or GEXF, which are read"),
+    (rb"\*node\s+(data|properties)\b", f"a VNA file of NetDraw: export it as Pajek, or {_TEXT}"),
+    (rb"LEDA\.GRAPH", "a LEDA graph: " + _NETWORKX + "networkx.read_leda does"),
+    (rb">>(graph6|sparse6|digraph6)<<",
+     "graph6 or sparse6: " + _NETWORKX + "networkx.read_graph6 and read_sparse6 do"),
+    (rb"\(tlp\s", "a graph of Tulip: export it there as GML, which is read"),
+    (rb"@(prefix|base)\s|prefix\s+\w*:\s*<", f"Turtle: of each triple, {_TEXT}"),
+    (rb"(<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+(<[^<>\s]*>|_:\S+|\").*\.\s*$",
+     "N-Triples: an edge needs two of the three; write subject and object as a .csv with the "
+     "header source,target"),
+)  # fmt: skip
+_OTHERS_BY_HEAD = [(re.compile(pattern, re.IGNORECASE), what) for pattern, what in _OTHERS]
+DIMACS = re.compile(rb"(c(\s.*)?\n|\s*\n)*p\s+(\w+)\s+\d+\s+\d+", re.IGNORECASE)
+_TOP_COMMENT = re.compile(rb"\s*(#|//|/\*|%(?!%)).*")
 
 
-def format_of(path: Path) -> str:
-    """The one of FORMATS that the name says, or Parquet's first bytes."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _PACKED_NAMES:
-        suffixes.pop()
-    with open(path, "rb") as file:
-        if file.read(4) == b"PAR1":
-            return "parquet"
-    return _FORMATS.get(suffixes[-1] if suffixes else "", "text")
+def format_of_name(path: Path) -> str:
+    """The one of FORMATS that a file's name says."""
+    return _SUFFIXES.get(Path(name_inside(path)).suffix.lower(), "text")
 
 
-def no_edge_list(head: bytes, path: Path | None = None) -> str | None:
-    """What a file with these first bytes is, if it cannot be lines of edges. path: where it is, if
-    it may be looked into further."""
-    if head.startswith(b"PK\3\4") and _is_workbook(head, path):
-        return _WORKBOOK
+def is_whole_graph(text: bytes) -> bool:
+    """Whether this begins as a graph in one object of JSON, as of NetworkX's node_link_data."""
+    return bool(re.search(rb'"(nodes|links|adjacency|elements|vertices)"\s*:\s*[\[{]', text))
+
+
+def no_edge_list(head: bytes) -> str | None:
+    """What a file with these first bytes is, if it cannot be lines of edges, and what to do."""
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return what
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if _MARKUP.match(text):
+    if MARKUP.match(text):
         picture = _SVG.search(text)
         return f"{'an SVG picture' if picture else 'XML or HTML'}, not edges: {_TEXT}"
     if text.startswith(b"["):
         return "an array of JSON: write an object a line, with the fields of an edge, as .jsonl"
     if text.startswith(b"{"):
-        return (
-            "JSON: if each line is an object with the fields of an edge, let its name end with "
-            ".jsonl (--source and --target say which they are)"
-        )
+        if is_whole_graph(text):
+            return (
+                "a whole graph in one object of JSON: " + _NETWORKX + "networkx.node_link_graph "
+                "does of NetworkX's and D3's"
+            )
+        return "JSON, but not an object a line: write it so, with the fields of an edge, as .jsonl"
+    if what := _other_graph(text):
+        return f"{what} ({_TEXT})" if _TEXT not in what else what
     if sum(len(line) for line in head.split(b"\n") if _is_strange(line)) > len(head) // 2:
         return f"binary data, not edges: {_TEXT}"
     return None
 
 
-def _is_workbook(head: bytes, path: Path | None) -> bool:
-    """Whether a zip archive is a spreadsheet: of Excel, or of OpenDocument."""
-    if b"xl/" in head or b"opendocument.spreadsheet" in head:
-        return True
-    try:
-        names = zipfile.ZipFile(path).namelist() if path is not None else []
-    except (zipfile.BadZipFile, OSError):
-        return b"[Content_Types].xml" in head
-    return any(name.startswith("xl/") for name in names)
+def _other_graph(text: bytes) -> str | None:
+    """What a graph is called that is written in another way than an edge a line, and what to do."""
+    lines = [line for line in text.replace(b"\r", b"\n").split(b"\n") if line.strip()]
+    if len(lines) > 1 and not text.endswith((b"\n", b"\r")):
+        lines.pop()  # it may be cut
+    rest = [line for line in lines if not _TOP_COMMENT.fullmatch(line)]
+    top = b"\n".join(rest).lstrip()
+    for pattern, what in _OTHERS_BY_HEAD:
+        if (match := pattern.match(top)) or (match := pattern.match(rest[0] if rest else b"")):
+            return what
+    if (match := DIMACS.match(text)) is not None:
+        return f"DIMACS of the problem {match[3].decode()!r}: p edge, p col and p sp are read"
+    if rest[1:] and all(re.fullmatch(rb"\S+\s+\{.*\}\s*", line) for line in rest[1:20]):
+        return "a multiline adjacency list: " + _NETWORKX + "networkx.read_multiline_adjlist does"
+    if _is_tgf(lines):
+        return "Trivial Graph Format, vertices above '#' and edges below: keep the lines below"
+    if _is_lgl(lines):
+        return "an LGL file: igraph.Graph.Read_Lgl reads it"
+    return None
+
+
+def _is_tgf(lines: list[bytes]) -> bool:
+    middle = next((number for number, line in enumerate(lines) if line.strip() == b"#"), 0)
+    vertices = {line.split()[0] for line in lines[:middle]}
+    edges = [line.split() for line in lines[middle + 1 : middle + 20]]
+    return (
+        len(vertices) == middle > 0
+        and edges != []
+        and all(vertices.issuperset(edge[:2]) for edge in edges)
+    )
+
+
+def _is_lgl(lines: list[bytes]) -> bool:
+    heads = [number for number, line in enumerate(lines) if line.startswith(b"#")]
+    return (
+        heads[:1] == [0]
+        and heads[-1] > len(heads) - 1
+        and all(re.fullmatch(rb"#\s*\S+\s*", lines[number]) for number in heads)
+        and all(re.fullmatch(rb"[^\s,;|]+(\s+\d*\.\d+)?\s*", line)
+                for line in lines if not line.startswith(b"#"))
+    )  # fmt: skip
 
 
 def _is_strange(line: bytes) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
 from ...types import Rejected
 
+HEADER_AGAIN = "the header again"  # where files were put together
+MOST_BAD, SHARE_BAD = 10, 0.01  # lines and share of them that may be left out
 FIRST = 3  # lines shown
 MAX_CHARACTERS = 60  # of a line
 
@@ -31,6 +34,18 @@ class LeftOut:
         if len(self.first) < FIRST:
             text = rejected.value[:MAX_CHARACTERS].decode(errors="replace")
             self.first.append({"number": rejected.line, "line": text, "reason": rejected.reason})
+
+    def too_many(self, rows: int, accepted: float | None = None) -> str | None:
+        """What to say if, beside so many rows that were read, too many are left out: more than ten
+        and more than one in a hundred, or than the share that is accepted. Else None."""
+        bad = self.count - self.reasons[HEADER_AGAIN]
+        share = bad / (rows + bad) if bad else 0.0
+        if share <= (SHARE_BAD if accepted is None else accepted):
+            return None
+        if accepted is None and bad <= MOST_BAD:
+            return None
+        needed = min(1.0, math.ceil(1000 * share) / 1000)
+        return f"{self}; {share:.1%} of all: --accept-bad {needed:g} (accept_bad=) loads the rest"
 
     def facts(self) -> dict[str, Any]:
         """What a JSON document says about them."""

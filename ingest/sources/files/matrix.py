@@ -2,7 +2,7 @@
 
 Each row of a square matrix is a vertex, with or without entries, as for `lpma.from_scipy`. If it is
 symmetric, its graph is undirected. In one that is not square, rows and columns are two kinds of
-things, and those alone are vertices that an entry names.
+vertices, rows first, and those alone are vertices that an entry names.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def open_matrix(
         base=1, limit=min(MAX_VERTEX, max(rows, columns) - 1), named=bool(asked.names),
         mirror=mirror and symmetry == "symmetric",
         directed=False if symmetry == "symmetric" else None,
+        bipartite=rows != columns if asked.bipartite is None else asked.bipartite, left=rows,
     )  # fmt: skip
     body = Block(b"\n" * data.count(b"\n", 0, end + 1) + data[end + 1 :], first.line)
 

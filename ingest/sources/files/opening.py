@@ -1,8 +1,8 @@
-"""A file's bytes, unpacked if they are packed, in blocks of whole rows.
+"""The text of a file in blocks of whole rows.
 
 Idea: a row ends at a line's end that lies in no quoted field: see quotes.py. A quote that opens and
 never closes spoils its own line alone: after MAX_ROW_BYTES, or at the end of the file, the line is
-taken as it is.
+taken as it is. A line ends in LF, CRLF or CR, in any mixture; a block has no CR alone.
 """
 
 from __future__ import annotations
@@ -12,27 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
 from ...errors import SourceError
-from .kinds import no_edge_list
+from .kinds import HEAD_BYTES, no_edge_list
 from .quotes import Quotes, quotes_of
+from .unpacking import unpacked
 
 BLOCK_BYTES = 1 << 22
 MAX_ROW_BYTES = 1 << 20
-HEAD_BYTES = 1 << 13  # read to detect what a file is
 
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _BOM = b"\xef\xbb\xbf"
-
-
-def packing_of(path: Path) -> str | None:
-    """ "gzip" or "zstd" if the first bytes say so."""
-    with open(path, "rb") as file:
-        head = file.read(4)
-    return next((packing for magic, packing in _PACKED.items() if head.startswith(magic)), None)
 
 
 @dataclass(frozen=True)
@@ -53,24 +44,25 @@ def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) 
     """The file's rows in order, whole, many at a time. Lines end in LF, whatever they end in there.
 
     separator: of the fields, where these may be quoted; None: quotes mean nothing. begins: what
-    such a file always begins with. Raises SourceError if it is not text, and OSError."""
+    such a file always begins with; b"": anything. Raises SourceError if it is not text, OSError."""
     line, rest, more = 1, b"", b""
-    blocks = _unpacked(path)
+    blocks = _blocks(path)
     first = next(blocks, b"").removeprefix(_BOM)
-    if not (begins and first.lstrip().startswith(begins)) and (
-        what := no_edge_list(first[:HEAD_BYTES], path)
+    if (begins is None or not first.lstrip().startswith(begins)) and (
+        what := no_edge_list(first[:HEAD_BYTES])
     ):
         raise SourceError(f"{path}: {what}")
-    old_mac = b"\r" in first[:-1] and b"\n" not in first  # at its end it may be half of CRLF
     for more in chain([first], blocks):
-        data = rest + (more.replace(b"\r", b"\n") if old_mac else more)
+        data, ends_in_cr = _with_lf(rest + more, separator)
         end, quotes = _whole_rows(data, separator) if separator else (data.rfind(b"\n") + 1, None)
         if len(data) - end > MAX_ROW_BYTES:
             end, quotes = _first_line(data, end, path, line), None
         if end:
             yield Block(data[:end], line, quotes)
             line += _lines(data, end)
-        rest = data[end:]
+        rest = data[end:] + ends_in_cr
+    if rest.endswith(b"\r"):
+        rest = rest[:-1] + b"\n"
     while rest:
         rest += b"" if rest.endswith(b"\n") else b"\n"
         end = (_whole_rows(rest, separator)[0] if separator else 0) or rest.find(b"\n") + 1
@@ -85,16 +77,30 @@ def _lines(data: bytes, end: int) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8, end) == 10))
 
 
-def _unpacked(path: Path) -> Iterator[bytes]:
-    packing = packing_of(path)
-    with open(path, "rb") as raw:
-        file: Any = raw
-        if packing is not None:
-            import pyarrow
-
-            file = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), packing)
+def _blocks(path: Path) -> Iterator[bytes]:
+    with unpacked(path) as file:
         while block := file.read(BLOCK_BYTES):
-            yield cast(bytes, block)
+            yield block
+
+
+def _with_lf(data: bytes, separator: str | None) -> tuple[bytes, bytes]:
+    """Lines that end in CR alone made to end in LF, but for a CR in a quoted field; and a last CR,
+    of which it is not known yet whether LF follows."""
+    last = b"\r" if data.endswith(b"\r") else b""
+    data = data[: len(data) - len(last)]
+    if b"\r" not in data or data.count(b"\r") == data.count(b"\r\n"):
+        return data, last
+    if separator is None or b'"' not in data:
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), last
+    quotes = quotes_of(data, separator)
+    text = np.frombuffer(data, np.uint8).copy()
+    at = np.flatnonzero(text[:-1] == 13)
+    at = at[text[at + 1] != 10]
+    before = np.searchsorted(quotes.opening, at) - 1
+    closing = np.append(quotes.closing, len(text))
+    outside = (before < 0) | (closing[np.minimum(before, len(closing) - 1)] < at)
+    text[at[outside]] = 10
+    return text.tobytes(), last
 
 
 def _first_line(data: bytes, end: int, path: Path, line: int) -> int:

@@ -21,7 +21,7 @@ from lpma.batch.columns import Columns, Kind
 from ...errors import SourceError
 from ...formats.kinds import UPDATE_KINDS
 from ...types import Rejected
-from .reading import Reading
+from .reading import MISSING, Reading
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
@@ -117,6 +117,7 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> 
         if reading.named:
             if not isinstance(column, np.ndarray) or column.dtype == object:
                 reason = f"{end}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex"
+                _note(faults, _missing(column), f"{end}: empty")
                 _note(faults, _unfit_names(column), reason)
             continue
         unfit = (column < reading.base) | (column > reading.limit + reading.base)
@@ -131,14 +132,33 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> 
         # Written so that NaN fails too; 2^63 is the first float that int64 does not hold.
         inside = (table["time"] >= -(2.0**63)) & (table["time"] < 2.0**63)
         _note(faults, ~inside, "time: outside 64 bits")
+    if "time" in table and reading.unit == "s":
+        inside = np.abs(table["time"]) < 2.0**53
+        _note(faults, ~inside, "time: outside 64 bits in milliseconds")
     if "kind" in table:
         inside = (table["kind"] >= 0) & (table["kind"] <= int(Kind.REMOVE_VERTEX))
+        if "time" in table and not reading.named:  # an expiry names no vertex
+            inside |= table["kind"] == int(Kind.EXPIRE)
         _note(faults, ~inside, f"kind: {_KINDS}")
 
 
 def _note(faults: Faults, unfit: Array, reason: str, is_name: bool = False) -> None:
     for row in np.flatnonzero(unfit).tolist():
         faults.setdefault(row, Fault(reason, is_name))
+
+
+def _missing(column: Any) -> Array:
+    """Which of a column of text are missing."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if isinstance(column, np.ndarray):  # objects
+        return np.array([x in ("", MISSING) for x in column], np.bool_)
+    if hasattr(column, "dictionary"):
+        missing: Array = _missing(column.dictionary)[as_numpy(column.indices)]
+        return missing
+    empty, null = (pc.equal(column, pyarrow.scalar(x, column.type)) for x in ("", MISSING))
+    return as_numpy(pc.or_(empty, null))
 
 
 def _unfit_names(column: Any) -> Array:
@@ -165,8 +185,16 @@ def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:
         src, dst = ((end - reading.base).astype(np.uint32, copy=False) for end in (src, dst))
     # Copies: Arrow's memory is not to be written to, and kernels are compiled for arrays that are.
     weight = np.array(table["weight"], np.float64) if "weight" in table else None
-    time = np.array(table["time"], np.int64) if "time" in table else None
+    time = in_milliseconds(table["time"], reading.unit) if "time" in table else None
     return Columns(kind, src, dst, weight, time, checked=True)  # row by row, as the file is read
+
+
+def in_milliseconds(times: Array, unit: str | None) -> Array:
+    """Times in this unit, or in none, as milliseconds since 1970, or as they are. A copy."""
+    if unit == "s":
+        return np.array(times * 1000, np.int64)
+    whole = np.array(times, np.int64)
+    return whole if unit in (None, "ms") else whole // {"us": 1000, "ns": 1_000_000}[unit]
 
 
 def kept_at_zero(columns: Columns) -> Columns:

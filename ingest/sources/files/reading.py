@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,28 +21,45 @@ from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT
 
 from ...errors import SourceError
 from ...formats.kinds import FIELDS
+from ...formats.times import millisecond
+from .kinds import CALLED, format_of_name
 
+_WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
+MISSING = r"\N"  # how databases write a value that is missing; so is an empty field
 Column = str | int  # by its name or its number from 1
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
+Unit = Literal["s", "ms", "us", "ns"]
+UNITS: dict[str, tuple[int, str]] = {  # the smallest number that is one since 1970, by magnitude
+    "s": (10**8, "seconds"), "ms": (10**11, "milliseconds"), "us": (10**14, "microseconds"),
+    "ns": (10**17, "nanoseconds"),
+}  # fmt: skip
 
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks"}
 PROMISED = {"csv": ",", "tsv": "\t", "text": None}  # by a file's name
 MAX_SHOWN = 6  # names of columns in a message
 
-# By what a header calls them; the first that is there counts.
+# By what a header calls them; the first that is there counts. Names of ends come in pairs.
+ENDS = (
+    ("src", "dst"), ("source", "target"), ("from", "to"), ("fromnodeid", "tonodeid"),
+    ("from_id", "to_id"), ("source_id", "target_id"), ("src_id", "dst_id"), ("u", "v"),
+    ("source", "destination"), ("source", "dest"), ("sender", "receiver"),
+    ("sender", "recipient"), ("follower", "followee"), ("user", "item"), ("user_id", "item_id"),
+    ("userid", "itemid"),
+)  # fmt: skip
 ALIASES: dict[str, tuple[str, ...]] = {
-    "src": ("src", "source", "from", "fromnodeid", "from_id", "source_id", "src_id", "u", "user",
-            "user_id", "userid", "sender", "follower", "tail"),
-    "dst": ("dst", "target", "to", "tonodeid", "to_id", "target_id", "dst_id", "v", "destination",
-            "dest", "item", "item_id", "itemid", "receiver", "recipient", "followee", "head"),
+    "src": tuple(dict.fromkeys(source for source, _ in ENDS)),
+    "dst": tuple(dict.fromkeys(target for _, target in ENDS)),
     "weight": ("weight", "w", "rating", "sign", "value", "amount", "count", "score", "strength"),
     "time": ("time", "t", "timestamp", "ts", "unixts", "when", "date", "datetime", "created_at",
              "at", "event_time"),
-    "kind": ("kind", "op"),
 }  # fmt: skip
+EITHER_WAY = (("head", "tail"), ("subject", "object"))  # of which no order is agreed on
+TWO_KINDS = {"item", "item_id", "itemid", "product", "movie", "movieid", "movie_id", "song",
+             "artist", "book", "page", "group", "tag", "business"}  # fmt: skip
+KIND_NAMES = ("kind", "op", "operation")  # of columns that may say what each row does
 
 
 @dataclass(frozen=True)
@@ -50,7 +69,10 @@ class Asked:
     source, target, weight, time, kind: a column, by its name or its number from 1; weight and time
     also "none". separator: of the fields, " " for blanks. header: whether the first row names the
     columns. names: whether vertices go by names. columns: what the columns are in order, as in
-    "src dst - time", or a map from field to name."""
+    "src dst - time", or a map from field to name. kinds: the column's words for kinds of updates →
+    ours. decimal, thousands: the marks within weights. time_unit: of times that are numbers, which
+    become milliseconds; "auto": by their size. bipartite: whether sources and targets are two kinds
+    of vertices."""
 
     source: Column | None = None
     target: Column | None = None
@@ -60,6 +82,21 @@ class Asked:
     separator: str | None = None
     names: bool | None = None
     columns: ColumnNames = None
+    kind: Column | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    decimal: str | None = None
+    thousands: str | None = None
+    time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None
+    bipartite: bool | None = None
+
+    def __post_init__(self) -> None:
+        for mark in (self.decimal, self.thousands):
+            if mark is not None and (len(mark) != 1 or mark.isalnum()):
+                raise SourceError(f"a mark within numbers is one character, not {mark!r}")
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise SourceError(f"{self.decimal!r} cannot be the mark of decimals and of thousands")
+        if self.time_unit not in (None, "auto", *UNITS):
+            raise SourceError(f"time_unit {self.time_unit!r}: expected s, ms, us, ns or auto")
 
     def by_field(self) -> dict[str, Column]:
         """The columns that were named, by field. Raises SourceError."""
@@ -68,7 +105,8 @@ class Asked:
                 raise SourceError(f"{', '.join(wrong)}: fields are {', '.join(FIELDS)}")
             given: dict[str, Any] = dict(self.columns)
         else:
-            named = zip(FIELDS, (self.source, self.target, self.weight, self.time), strict=False)
+            columns = (self.source, self.target, self.weight, self.time, self.kind)
+            named = zip(FIELDS, columns, strict=True)
             given = {field: name for field, name in named if name is not None}
         for role, name in given.items():
             if not isinstance(name, str | int) or isinstance(name, bool):
@@ -93,18 +131,24 @@ class Reading:
     columns    what each column is called: by the header, else "column 1" and so on
     places     field → number of its column, from 0
     separator  of the fields; None: blanks
-    header     the row that names the columns
+    header     the row that names the columns; commented: it stands in a comment above the first row
     first      the first row, if it is read as an edge between vertices named by text, as any header
                might be
     named      whether vertices go by names; why: what made that so, if it was guessed
     guessed    whether `named` was guessed
-    times      how times are written; seconds: the first, if they look like seconds since 1970
+    whole      whether ends are numbers of which some are written as 2.0 or 1e+05
+    times      how times are written; since: the unit since 1970 that whole ones look like, and one
+               of them
+    unit       of times, which become milliseconds; None: they stay as they are
     unfit      column called like a field, but that holds something else → that field, a value
+    decimal_point, thousands  the marks within weights; thousands: "" for none
+    kinds      the words of the column of kinds → numbers of `lpma.Kind`
     base       the smallest id: 1 in Matrix Market; limit: the largest, after `base` was taken off
     directed   what the file says of its graph; None: nothing
     stored     its rows are the edges of a graph that was exported: one of weight 0 is an edge, too
     mirror     an entry off the diagonal stands for its reverse too
     numbers    for an end, the column that says which of its names are integers, as exports write it
+    bipartite  sources and targets are two kinds of vertices; left: how many sources, if it is known
     """
 
     path: str
@@ -113,14 +157,19 @@ class Reading:
     places: Mapping[str, int]
     separator: str | None = None
     header: str | None = None
+    commented: bool = False
     first: str | None = None
     named: bool = False
     why: str = ""
     guessed: bool = False
+    whole: bool = False
     times: Times = "whole"
-    seconds: str = ""
+    since: tuple[str, str] | None = None
+    unit: str | None = None
     unfit: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     decimal_point: str = "."
+    thousands: str = ""
+    kinds: Mapping[str, int] = field(default_factory=dict)
     base: int = 0
     limit: int = MAX_VERTEX
     directed: bool | None = None
@@ -128,6 +177,9 @@ class Reading:
     mirror: bool = False
     chosen: int = 0  # how many columns the caller spoke of
     numbers: Mapping[str, str] = field(default_factory=dict)
+    bipartite: bool = False
+    left: int | None = None
+    more: tuple[str, ...] = ()  # notes
 
     @property
     def max_weight(self) -> float:
@@ -136,9 +188,8 @@ class Reading:
 
     @property
     def has_ids(self) -> bool:
-        """Whether vertices that go by numbers could go by names as well: indices of a matrix
-        cannot."""
-        return self.format != "mtx"
+        """Whether vertices that go by numbers could go by names as well: indices from 1 cannot."""
+        return self.base == 0
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -152,23 +203,36 @@ class Reading:
     def __str__(self) -> str:
         parts = [f"{self.columns[place]} → {self._shown(f)}" for f, place in self.places.items()]
         notes = []
+        if self.format != format_of_name(Path(self.path)):
+            notes.append(CALLED[self.format])
+        if self.base and not self.named:
+            notes.append(f"ids from {self.base}, as 0 and on")
         if self.format in PROMISED:
             if self.separator != PROMISED[self.format]:
                 fields = SEPARATORS.get(self.separator, repr(self.separator))
                 notes.append(f"{fields} between fields")
             if self.header is None:
                 notes.append("no header")
+            if self.commented:
+                notes.append("its header in a comment")
+        if self.decimal_point != "." or self.thousands:
+            notes.append(f"decimal mark {self.decimal_point!r}")
+        if self.thousands:
+            notes.append(f"{self.thousands!r} between thousands")
         how = f" ({', '.join(notes)})" if notes else ""
         why = f" ({self.why})" if self.why else ""
         text = (
             f"reading {os.path.basename(self.path)}{how}: columns {', '.join(parts)}; vertices by "
         )
         text += ("name" if self.named else "number") + why
+        text += ", of two kinds" if self.bipartite else ""
         return f"{text}; {said_unused(self.unused)}" if self.unused else text
 
     def _shown(self, field: str) -> str:
         if field == "time" and self.times == "dates":
             return "time (dates, as ms since 1970)"
+        if field == "time" and self.unit is not None:
+            return f"time (in {UNITS[self.unit][1]}, as ms)" if self.unit != "ms" else "time (ms)"
         if field == "time" and self.times == "decimal":
             return "time (fractions are cut off)"
         return SHOWN[field]
@@ -188,6 +252,22 @@ class Reading:
                     "not a number" if place == "weight" else "neither a number nor an ISO 8601 date"
                 )
                 found.append(f"column {name} is not read as the {place}: {value[:40]!r} is {what}")
+            elif name.lower() in KIND_NAMES:
+                found.append(f"column {name} is not read: --kind {name} has it say what a row does")
+        if self.since is not None and self.unit is None and self.since[0] != "ms":
+            unit, value = self.since
+            found.append(
+                f"times such as {value} look like {UNITS[unit][1]} since 1970 and stay as they "
+                f"are: --time-unit {unit} makes them milliseconds, as windows have them"
+            )
+        ends = [self.columns[self.places[end]].strip().lower() for end in ("src", "dst")]
+        if not self.bipartite and not TWO_KINDS.isdisjoint(ends):
+            found.append(
+                f"columns {ends[0]} and {ends[1]} may be two kinds of vertices, of which equal "
+                f"{'names' if self.named else 'numbers'} are one vertex here: --bipartite keeps "
+                "them apart"
+            )
+        found += self.more
         if self.directed and not directed:
             found.append(
                 f"{self.path} holds a directed graph: where it has an edge in both directions, the "
@@ -198,7 +278,7 @@ class Reading:
     def facts(self) -> dict[str, Any]:
         """The same for a JSON document."""
         return {
-            "header": self.header,
+            "header": self.header and self.header[:60],
             "columns": {SHOWN[field]: self.columns[place] for field, place in self.places.items()},
             "by_name": self.named,
             "unused_columns": list(self.unused),
@@ -234,14 +314,41 @@ def place_of(path: object, columns: Sequence[str], wanted: Column, field: str) -
     )
 
 
+def plain_names(columns: Iterable[str]) -> list[str]:
+    """The names of a header as ALIASES has them."""
+    return [name.strip().lower().lstrip("#%").strip().replace(" ", "_") for name in columns]
+
+
 def places_by_alias(columns: Iterable[str]) -> dict[str, int]:
-    """Where a header names the fields."""
-    names = [name.strip().lower().lstrip("#%").strip().replace(" ", "_") for name in columns]
-    return {
+    """Where a header names the fields. Of an end that several columns might be, nothing."""
+    names = plain_names(columns)
+    found = {
         field: names.index(next(alias for alias in aliases if alias in names))
         for field, aliases in ALIASES.items()
         if any(alias in names for alias in aliases)
     }
+    several = any(sum(a in names for a in ALIASES[end]) > 1 for end in ("src", "dst"))
+    if several:
+        pairs = [(u, v) for u, v in ENDS if u in names and v in names]
+        found = {field: place for field, place in found.items() if field not in ("src", "dst")}
+        if len(pairs) == 1:
+            found |= dict(zip(("src", "dst"), map(names.index, pairs[0]), strict=True))
+    return found
+
+
+def either_way(columns: Iterable[str]) -> tuple[str, str] | None:
+    """The two columns of a header that are an edge's ends in an order that nobody agrees on."""
+    names = plain_names(columns)
+    return next((pair for pair in EITHER_WAY if set(pair) <= set(names)), None)
+
+
+def whole_text(value: str) -> str:
+    """A whole number that is written with a fraction or an exponent, as 2.0 or 1e+05, in decimals;
+    any other text as it is."""
+    if not _WHOLE.fullmatch(value):
+        return value
+    number = Decimal(value)
+    return str(int(number)) if number == number.to_integral_value() else value
 
 
 def are_whole(values: Iterable[str]) -> bool:
@@ -267,11 +374,10 @@ def _is_number(value: str) -> bool:
 
 def is_date(value: str) -> bool:
     """Whether this is a date or a time of ISO 8601."""
-    value = value.strip()
-    if len(value) < 8 or "-" not in value[:5]:
+    if len(value.strip()) < 8 or "-" not in value.strip()[:5]:
         return False
     try:
-        datetime.fromisoformat(value)
+        millisecond(value)
     except ValueError:
         return False
     return True

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 
 from ...errors import SourceError
-from .reading import are_numbers
+from .reading import Asked, are_numbers
 
 _CANDIDATES = {"csv": ",;\t|", "tsv": "\t,;|", "text": "\t,;|"}
+_THREE_DIGITS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
+_ENGLISH = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
+_CONTINENTAL = re.compile(r"[-+]?\d{1,3}(\.\d{3})*(,\d*)?")
 
 Rows = list[list[str]]
 
@@ -50,10 +54,24 @@ def _evenness(rows: Rows) -> float:
     return count / len(rows) if width > 1 else 0.0
 
 
-def decimal_point_of(separator: str | None, places: dict[str, int], body: Rows) -> str:
-    if separator == "," or "weight" not in places:
-        return "."
-    weights = [row[places["weight"]] for row in body if places["weight"] < len(row)]
-    commas = [weight for weight in weights if "," in weight]
-    plain = are_numbers(weight.replace(",", ".") for weight in weights)
-    return "," if commas and plain and not any("." in weight for weight in weights) else "."
+def marks_of(path: object, column: str, weights: list[str], asked: Asked) -> tuple[str, str]:
+    """The mark of decimals in weights, and that of thousands, "" for none. Raises SourceError where
+    a comma may be either."""
+    if asked.decimal is not None or asked.thousands is not None:
+        other = "," if asked.thousands == "." else "."
+        return asked.decimal or other, asked.thousands or ""
+    commas = [weight.strip() for weight in weights if "," in weight]
+    if not commas:
+        return ".", ""
+    both = [weight for weight in commas if "." in weight]
+    if both and all(_ENGLISH.fullmatch(weight) for weight in commas):
+        return ".", ","
+    if both and all(_CONTINENTAL.fullmatch(weight) for weight in commas):
+        return ",", "."
+    if all(_THREE_DIGITS.fullmatch(weight) for weight in commas):
+        raise SourceError(
+            f"{path}: {column} {commas[0]!r} may be {commas[0].replace(',', '.', 1)} or "
+            f"{commas[0].replace(',', '')}: say --decimal , or --thousands , (decimal=, thousands=)"
+        )
+    plain = are_numbers(weight.replace(",", ".") for weight in weights if weight.strip())
+    return ("," if plain and not any("." in weight for weight in weights) else "."), ""

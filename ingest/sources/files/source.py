@@ -15,19 +15,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ...errors import OffsetError, SourceError
-from ...formats.json import JsonFields
+from ...fields import Fields
 from ...formats.names import names_of
 from ...naming import by_name
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
-from .edges import EdgeFile, open_edges
-from .kinds import FORMATS, format_of
+from .edges import EdgeFile, as_source_errors, open_edges
+from .kinds import FORMATS
 from .left_out import MAX_CHARACTERS
 from .pieces import Value
-from .reading import Asked, Column, ColumnNames
+from .reading import KIND_NAMES, Asked, Column, ColumnNames
+from .recognition import format_of
 
 KEPT_LINES = 1000  # bad lines that are remembered
 
@@ -35,15 +36,15 @@ KEPT_LINES = 1000  # bad lines that are remembered
 class FileSource(Source):
     """The operations of the edge list `path`, as a Source with one partition.
 
-    format: "text", "csv", "tsv", "jsonl", "mtx", "parquet" or "npz"; None: by the name.
+    format: as `read_edges` has it; None: by content, then by name.
     columns: what the columns of a text file are, in order ("src dst - time"), or a map from field
     to header name ({"src": "user", "dst": "item"}); None: guessed, as `read_edges` does.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
     most. mirror: as `read_edges` has it; say False for an undirected graph. names: whether any
     64-bit integer or text names a vertex; None: guessed. If so, the pipeline or its graph needs
     names=True. json: the fields of JSON lines, if their names differ from the default.
-    source, target, weight, time, header: as `read_edges` has them. Raises SourceError if the file
-    cannot be read as such.
+    source, target, weight, time, header, kind, kinds, decimal, thousands, time_unit,
+    bipartite: as `read_edges` has them. Raises SourceError if the file cannot be read as such.
 
     `reading` says how the file is read.
 
@@ -66,35 +67,48 @@ class FileSource(Source):
         chunk: int = 50_000,
         mirror: bool = True,
         names: bool | None = None,
-        json: JsonFields | None = None,
+        json: Fields | None = None,
         source: Column | None = None,
         target: Column | None = None,
         weight: Column | None = None,
         time: Column | None = None,
         header: bool | None = None,
+        kind: Column | None = None,
+        kinds: Mapping[str, str] | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
+        bipartite: bool | None = None,
         clock: Callable[[], float] = monotonic,
         ids: Ids | None = None,
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise SourceError(f"{self.path}: no such file")
-        self.format = format or format_of(self.path)
+        with as_source_errors(self.path):
+            self.format = format or format_of(self.path)
         if self.format not in FORMATS:
             raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         if json is not None and self.format != "jsonl":
             raise SourceError(
-                f"{self.path}: not JSON lines, as a name in .jsonl would say: json is for these"
+                f"{self.path}: not JSON lines, as a .jsonl has them: json is for these"
             )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
         said = None
         if names is not None or ids is not None:
             said = by_name(False if names is None else names, ids, SourceError)
-        self.json = json
+        self.json = json and json.of_topic()
         self._options = (columns, delimiter, mirror)
         self._named: dict[str, Any] = {
             "source": source, "target": target, "weight": weight, "time": time, "header": header,
         }  # fmt: skip
+        more = {
+            "kind": kind, "kinds": kinds and dict(kinds), "decimal": decimal,
+            "thousands": thousands, "time_unit": time_unit and str(time_unit),
+            "bipartite": bipartite,
+        }  # fmt: skip
+        self._more: dict[str, Any] = {name: x for name, x in more.items() if x or x is False}
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
@@ -109,7 +123,9 @@ class FileSource(Source):
 
     def _opened(self, names: bool | None) -> EdgeFile:
         columns, delimiter, mirror = self._options
-        asked = Asked(**self._named, separator=delimiter, names=names, columns=columns)
+        asked = Asked(
+            **self._named, **self._more, separator=delimiter, names=names, columns=columns
+        )
         return open_edges(self.path, asked, self.format, self.json, mirror)
 
     def values(self) -> Iterator[Value]:
@@ -200,9 +216,15 @@ class FileSource(Source):
         or grew, the same offsets mean other operations. Digesting takes a second per gigabyte."""
         others: list[object] = ["mapped"] if self.names else []  # the word of older checkpoints
         if self.json is not None:
-            others.append(self.json)
+            others.append(_named_fields(self.json))
         if any(option is not None for option in self._named.values()):
             others.append(repr(tuple(self._named.values())))
+        others += [self._more] if self._more else []
+        if "kind" not in self.reading.places and any(
+            name.lower() in KIND_NAMES for name in self.reading.columns
+        ):
+            others.append("kinds are not guessed")  # as they were once
+        others += ["two kinds"] if self.reading.bipartite else []
         read = (self.format, *self._options, *others)
         try:
             with open(self.path, "rb") as file:
@@ -223,13 +245,26 @@ class FileSource(Source):
         return {
             "format": self.format, "columns": columns, "delimiter": delimiter, "mirror": mirror,
             "names": self.names, "json": self.json and self.json.to_json(), **self._named,
+            **self._more,
         }  # fmt: skip
 
     @classmethod
     def again(cls, path: str | os.PathLike[str], read_as: Mapping[str, Any]) -> Self:
         """A file read as the identity of an earlier source says. Raises as the constructor."""
         json = read_as["json"]
-        return cls(path, **{**read_as, "json": json and JsonFields(**json)})
+        return cls(path, **{**read_as, "json": json and Fields.from_json(json)})
+
+
+class _AsIs(str):
+    """Text whose representation is itself."""
+
+    __repr__ = str.__str__
+
+
+def _named_fields(fields: Fields) -> _AsIs:
+    """The fields as identities have always had them."""
+    named = ", ".join(f"{name}={value!r}" for name, value in fields.to_json().items())
+    return _AsIs(f"JsonFields({named})")
 
 
 def _values(file: EdgeFile) -> Iterator[Value]:

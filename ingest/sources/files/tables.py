@@ -22,7 +22,7 @@ from ...types import Rejected
 from .guess import guess_rows
 from .pieces import Array, Fault, Faults, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
-from .values import judged, milliseconds, with_integers
+from .values import judged, kinds_of, milliseconds, with_integers
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
@@ -54,6 +54,8 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
     )
     if (directed := (schema.metadata or {}).get(b"lpma.directed")) is not None:
         reading = reading_of_export(reading, directed == b"true", mirror)
+    for place in reading.places.values():
+        _refuse_extension(path, schema.field(place))
     ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
     for place in reading.places.values():
         if schema.names.count(schema.names[place]) > 1:
@@ -82,6 +84,17 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
             row += len(batch)
 
     return reading, pieces()
+
+
+def _refuse_extension(path: Path, field: Any) -> None:
+    """Raise SourceError if a column's type is one that others have defined, as pandas's Period:
+    what it is stored as means something else."""
+    name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    if name:
+        raise SourceError(
+            f"{path}: column {field.name!r} is of the type {name}, stored as {field.type}, which "
+            "is not read: write it as numbers, text or timestamps, or say which columns to read"
+        )
 
 
 def reading_of_export(reading: Reading, directed: bool, mirror: bool) -> Reading:
@@ -161,6 +174,11 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any
 
     types = pyarrow.types
     end = field in ("src", "dst")
+    if isinstance(column.type, pyarrow.BaseExtensionType):
+        raise SourceError(
+            f"{reading.path}: column {reading.columns[reading.places[field]]!r} is "
+            f"{column.type}: it cannot be the {SHOWN[field]}"
+        )
     if types.is_dictionary(column.type) and not end:
         column = column.dictionary_decode()
     text = (
@@ -179,6 +197,10 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any
             return column
         if end and types.is_floating(column.type):
             return _whole(field, as_numpy(column.cast(pyarrow.float64())), faults)
+        if end and types.is_decimal(column.type):
+            return as_numpy(column.cast(pyarrow.int64()))
+        if field == "kind" and text:
+            return _kinds(column, reading, faults)
         if end or field == "kind":
             if types.is_integer(column.type):
                 return as_numpy(column)
@@ -205,7 +227,7 @@ def _of_text(field: str, column: Any, reading: Reading, faults: Faults) -> Array
     import pyarrow
 
     try:
-        if field == "weight" and reading.decimal_point == ".":
+        if field == "weight" and reading.decimal_point == "." and not reading.thousands:
             return as_numpy(column.cast(pyarrow.float64()))
         if field == "time" and reading.times == "dates":
             return milliseconds(column)
@@ -213,6 +235,16 @@ def _of_text(field: str, column: Any, reading: Reading, faults: Faults) -> Array
         pass  # which rows are bad is found one by one
     values: Array = judged(field, column.to_pylist(), reading, faults)
     return values
+
+
+def _kinds(column: Any, reading: Reading, faults: Faults) -> Array:
+    import pyarrow
+
+    try:
+        return kinds_of(column, reading)
+    except pyarrow.ArrowInvalid:
+        values: Array = judged("kind", column.to_pylist(), reading, faults)
+        return values
 
 
 def _whole(field: str, values: Array, faults: Faults) -> Array:

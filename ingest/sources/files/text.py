@@ -12,7 +12,7 @@ are not part of it; blanks inside quotes are.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,15 +23,18 @@ import numpy.typing as npt
 from lpma.arguments.arrow import as_numpy
 
 from ...types import Rejected
+from .left_out import HEADER_AGAIN
 from .opening import Block, lines_of
-from .pieces import NO_COLUMNS, Faults, Piece, piece_of
+from .pieces import NO_COLUMNS, Fault, Faults, Piece, piece_of
 from .quotes import marked, quotes_of, without_blanks_before
 from .reading import Reading
 from .values import (
     as_names,
     judged,
     judged_flags,
+    kinds_of,
     milliseconds,
+    plain_numbers,
     with_integers,
     without_padding,
 )
@@ -74,8 +77,10 @@ def _read_block(data: bytes, mark: str, block: Block, reading: Reading) -> Piece
 
     faults: Faults = {}
     types = _types(reading)
+    heads = _headers(block, reading)
     try:
         table, ragged = _parsed(data, reading, types)
+        _note_headers(heads, ragged, faults)
         flags = {end: _typed(table.column(end + _FLAG), end, reading) for end in reading.numbers}
         columns = {
             name: _typed(table.column(name), name, reading, mark, flags.get(name))
@@ -83,6 +88,7 @@ def _read_block(data: bytes, mark: str, block: Block, reading: Reading) -> Piece
         }
     except pyarrow.ArrowInvalid:
         table, ragged = _parsed(data, reading, dict.fromkeys(types, pyarrow.binary()))
+        _note_headers(heads, ragged, faults)
         values = {
             name: [value.decode("utf-8", "replace") for value in table.column(name).to_pylist()]
             for name in types
@@ -107,13 +113,31 @@ def _read_block(data: bytes, mark: str, block: Block, reading: Reading) -> Piece
     return piece
 
 
+def _headers(block: Block, reading: Reading) -> list[int]:
+    """The rows, by their number in the block, that are the file's header again."""
+    header = reading.header.encode() if reading.header else b""
+    if not header or header not in block.data:
+        return []
+    rows = lines_of(block.data, reading.separator)
+    return [number for number, (_, row) in enumerate(rows) if row.strip() == header]
+
+
+def _note_headers(heads: list[int], ragged: list[tuple[int, int]], faults: Faults) -> None:
+    others = [number for number, _ in ragged]
+    for number in heads:
+        if number not in others:
+            faults[number - bisect_left(others, number)] = Fault(HEADER_AGAIN)
+
+
 def _types(reading: Reading) -> dict[str, Any]:
     import pyarrow
 
     times = {"whole": pyarrow.int64(), "decimal": pyarrow.float64(), "dates": pyarrow.string()}
-    end = pyarrow.string() if reading.named else pyarrow.uint32()
-    types = {"src": end, "dst": end, "weight": pyarrow.float64(), "time": times[reading.times],
-             "kind": pyarrow.int64()}  # fmt: skip
+    number = pyarrow.float64() if reading.whole else pyarrow.uint32()
+    end = pyarrow.string() if reading.named else number
+    weight = pyarrow.string() if reading.thousands else pyarrow.float64()
+    types = {"src": end, "dst": end, "weight": weight, "time": times[reading.times],
+             "kind": pyarrow.string()}  # fmt: skip
     flags = dict.fromkeys((end + _FLAG for end in reading.numbers), pyarrow.bool_())
     return {field: types[field] for field in reading.places} | flags
 
@@ -176,10 +200,20 @@ def _typed(
         return as_numpy(array)
     if name in ("src", "dst") and reading.named:
         texts = without_padding(array, mark)
-        return as_names(texts) if is_number is None else with_integers(texts, is_number)
+        if is_number is not None:
+            return with_integers(texts, is_number)
+        return as_names(texts, reading.whole)
+    if name == "kind":
+        return kinds_of(array, reading)
+    if name == "weight" and reading.thousands:
+        return as_numpy(plain_numbers(array, reading))
     if name == "time" and reading.times == "dates":
         return milliseconds(array)
     values = as_numpy(array)
+    if name in ("src", "dst") and reading.whole:
+        if not ((np.abs(values) < _EXACT) & (np.trunc(values) == values)).all():
+            raise pyarrow.ArrowInvalid("not all are whole")
+        return values.astype(np.int64)
     if name == "time" and reading.times == "decimal" and (np.abs(values) >= _EXACT).any():
         raise pyarrow.ArrowInvalid("integers among these are more than a float holds")
     return values

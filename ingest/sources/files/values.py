@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,12 @@ from lpma.arguments.arrow import as_numpy
 
 from ...errors import RecordError
 from ...formats.names import plain_name
+from ...formats.times import NOT_A_DATE, millisecond
 from .pieces import Fault, Faults
 from .quotes import BLANKS
-from .reading import Reading
+from .reading import MISSING, Reading, whole_text
 
 Array = npt.NDArray[Any]
-
-NOT_A_DATE = "not a date or time of ISO 8601"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -52,11 +49,15 @@ def with_integers(texts: Any, is_number: Array) -> Any:
     return names
 
 
-def as_names(array: Any) -> Any:
-    """Text as names: integers of 64 bits, text, or objects if some are each."""
+def as_names(array: Any, whole: bool = False) -> Any:
+    """Text as names: integers of 64 bits, text, or objects if some are each. whole: 2.0 is 2."""
     import pyarrow
     import pyarrow.compute as pc
 
+    if whole:
+        entries = array.dictionary_encode()
+        texts = [whole_text(text) for text in entries.dictionary.to_pylist()]
+        array = pyarrow.array(texts, pyarrow.string()).take(entries.indices)
     digits = pc.or_(pc.ascii_is_decimal(array), pc.starts_with(array, "-"))
     if not pc.any(digits).as_py():
         return array
@@ -108,6 +109,8 @@ def milliseconds(array: Any) -> Array:
 
     if pyarrow.types.is_string(array.type) or pyarrow.types.is_large_string(array.type):
         array = pc.utf8_trim_whitespace(array)
+        if len(array) and array[0].as_py().endswith(("UTC", "GMT")):
+            array = pc.replace_substring_regex(array, " ?(UTC|GMT)$", "Z")
         zoned = len(array) and _has_zone(array[0].as_py())
         array = array.cast(pyarrow.timestamp("us", "UTC" if zoned else None))
     elif pyarrow.types.is_date(array.type):
@@ -121,16 +124,6 @@ def milliseconds(array: Any) -> Array:
 
 def _has_zone(text: str) -> bool:
     return text.endswith(("Z", "z")) or re.search(r"[T ].*[+-]", text) is not None
-
-
-def millisecond(text: object) -> int:
-    """The same of one value. Raises ValueError, and TypeError if it is not text."""
-    if not isinstance(text, str):
-        raise TypeError(f"a date is text, not {type(text).__name__}")
-    moment = datetime.fromisoformat(text.strip())
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    since = moment - _EPOCH
-    return (since.days * 86_400_000) + since.seconds * 1000 + since.microseconds // 1000
 
 
 # -- values one by one ----------------------------------------------------------------------------
@@ -148,19 +141,26 @@ def judged(
     see quotes.py, and `with_integers`."""
     if name in ("src", "dst") and reading.named:
         texts = _judged_names(name, values, faults, mark)
-        return as_names(texts) if is_number is None else with_integers(texts, is_number)
+        if is_number is not None:
+            return with_integers(texts, is_number)
+        return as_names(texts, reading.whole)
     if mark:
         values = [value.replace(mark, "") for value in values]
-    if name in ("src", "dst", "kind"):
-        for row, value in enumerate(values):
-            if not value.strip():
-                faults.setdefault(row, Fault(f"{name}: empty"))
+    for row, value in enumerate(values):
+        if value.strip() in ("", MISSING):
+            faults.setdefault(row, Fault(f"{name}: empty"))
+    if name == "kind":
+        fault = Fault(f"kind: none of {', '.join(reading.kinds)}")
+        words = [value.strip().lower() for value in values]
+        return _converted(words, reading.kinds.__getitem__, fault, faults, np.int64)
+    if name in ("src", "dst"):
         what = "an integer of 64 bits" if reading.has_ids else "a whole number"
-        fault = Fault(f"{name}: not {what}", reading.has_ids and name != "kind")
+        fault = Fault(f"{name}: not {what}", reading.has_ids)
         return _converted(values, _integer, fault, faults, np.int64)
     if name == "weight":
-        point = reading.decimal_point
-        number: Callable[[str], Any] = _number if point == "." else _comma_number
+        number: Callable[[str], Any] = _number
+        if reading.decimal_point != "." or reading.thousands:
+            values = [_plain_number(value, reading) for value in values]
         return _converted(values, number, Fault("weight: not a number"), faults, np.float64)
     if reading.times == "dates":
         return _converted(values, millisecond, Fault(f"time: {NOT_A_DATE}"), faults, np.int64)
@@ -178,7 +178,7 @@ def _converted(
     for row, value in enumerate(values):
         try:
             column[row] = convert(value)
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, KeyError):
             faults.setdefault(row, fault)
     return column
 
@@ -186,7 +186,7 @@ def _converted(
 def _integer(value: str) -> int:
     if "_" in value or not value.isascii():
         raise ValueError(value)
-    return int(value)
+    return int(whole_text(value.strip()))
 
 
 def _number(value: str) -> float:
@@ -195,8 +195,35 @@ def _number(value: str) -> float:
     return float(value)
 
 
-def _comma_number(value: str) -> float:
-    return _number(value.replace(",", "."))
+def _plain_number(value: str, reading: Reading) -> str:
+    """The number as Python writes it."""
+    point = reading.decimal_point
+    value = value.replace(reading.thousands, "") if reading.thousands else value
+    return value if point == "." else value.replace(".", "?").replace(point, ".")
+
+
+def plain_numbers(array: Any, reading: Reading) -> Any:
+    """A column of text as numbers. Raises ArrowInvalid."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    array = pc.replace_substring(pc.ascii_trim_whitespace(array), reading.thousands, "")
+    if reading.decimal_point != ".":
+        array = pc.replace_substring(array, ".", "?")
+        array = pc.replace_substring(array, reading.decimal_point, ".")
+    return array.cast(pyarrow.float64())
+
+
+def kinds_of(array: Any, reading: Reading) -> Array:
+    """A column of text as numbers of `lpma.Kind`. Raises ArrowInvalid."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    words = pyarrow.array(list(reading.kinds), pyarrow.string())
+    found = pc.index_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), words)
+    if found.null_count:
+        raise pyarrow.ArrowInvalid("a word that is no kind")
+    return np.array(list(reading.kinds.values()), np.int64)[as_numpy(found)]
 
 
 def _cut_time(value: str) -> int:
@@ -223,6 +250,8 @@ def _judged_names(name: str, values: list[str], faults: Faults, mark: str) -> An
     if mark:
         texts = [text.replace(mark, "") for text in texts]
     for row, text in enumerate(texts):
+        if text in ("", MISSING):
+            faults.setdefault(row, Fault(f"{name}: empty"))
         if "\ufffd" in text:  # two such names might be taken for one
             faults.setdefault(row, Fault(f"{name}: not UTF-8"))
     return pyarrow.array(texts, pyarrow.string())

@@ -40,7 +40,7 @@ FLOORS = {
     # of a folder may stand on a floor of its own: what settings are checked with lies below them.
     "ingest": (
         ("closing", "errors", "events", "naming", "timers", "types", "waiting"),
-        ("formats", "state.retention"),
+        ("fields", "formats", "state.retention"),
         ("results.figures", "pipeline.batching"),
         ("pipeline.windows",),
         ("settings",),

@@ -212,7 +212,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "a picture"),
     "random": (np.random.default_rng(1).bytes(5000), "binary data"),
     "few random": (np.random.default_rng(2).bytes(40), "binary data"),
-    "json": (b'{"src": 1, "dst": 2}\n', "JSON"),
+    "json": (b'{"src": 1,\n "dst": 2}\n', "JSON"),
     "utf-16": ("1 2\n".encode("utf-16"), "UTF-16"),
     "xz": (b"\xfd7zXZ\x00abc", "unpack it first"),
 }
@@ -239,7 +239,8 @@ def test_a_store_or_an_archive_given_as_edges(tmp_path: Path) -> None:
     assert "a saved store" in said
     with zipfile.ZipFile(tmp_path / "e.csv", "w") as archive:
         archive.writestr("e.txt", "1 2\n")
-    assert "a zip archive" in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
+        archive.writestr("f.txt", "1 2\n")
+    assert "a zip archive of 2 files" in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
 
 
 def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
@@ -283,6 +284,7 @@ def test_a_window_in_milliseconds_over_seconds_is_told(
     path.write_text("from,to,when\n1,2,1700000000\n2,3,1793923200\n")
     options = ["--window", window, "--save", tmp_path / "g.lpma", "--device", "cpu"]
     said = run("ingest", path, *options).stderr
-    assert ("look like seconds" in said) == (told is not None)
+    assert "look like seconds" in said
+    assert ("but --window" in said) == (told is not None)
     assert told is None or told in said
     assert lpma.Graph.load(tmp_path / "g.lpma", "cpu").num_edges == (1 if told is None else 2)

@@ -235,7 +235,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"directed": False, "predecessors": True}, ClusterError, "leave it out"),
     ({"directed": False, "late": "reject"}, ClusterError, "late"),
     ({"window": "24h"}, ClusterError, "PartitionedSink.expire"),
-    ({"records": ingest.JsonFields("a", "b")}, ClusterError, "PartitionedSink writes"),
+    ({"records": ingest.Fields("a", "b")}, ClusterError, "PartitionedSink writes"),
     ({"batch_sise": 1}, ingest.errors.UnknownSetting, "did you mean batch_size"),
     ({"batch_size": 0}, ingest.PipelineError, "at least 1"),
     ({"epoch_interval_s": 0}, ClusterError, "epoch_interval_s"),

@@ -90,7 +90,7 @@ def test_a_file_of_names_is_split(
 def test_json_is_read(tmp_path: Path) -> None:
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", [b'{"user": 1, "item": 2}', b'{"user": 2, "item": 3}'])
-        fields = ingest.JsonFields("user", "item")
+        fields = ingest.Fields("user", "item")
         with one_of(tmp_path, log, records=fields) as task:
             assert task.run().operations == 2
         with one_of(tmp_path, log, records=fields) as task:

@@ -24,7 +24,7 @@ from lpma.batch.columns import Kind
 from lpma.sharding import hash_names
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
-JSON = ingest.JsonFields(weight="weight", time="time", kind="kind")
+JSON = ingest.Fields(weight="weight", time="time", kind="kind")
 
 
 def examples() -> list[tuple[str, str, str]]:
@@ -106,7 +106,7 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
     "msgpack": of_record(),
     "bytes": of_record(),
     "msgpack names": of_record(names=True),
-    "json": lambda data: record_said(ingest.decode_record(data, json=JSON)),
+    "json": lambda data: record_said(ingest.decode_record(data, fields=JSON)),
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
     "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
     "result": lambda data: result_said(ingest.decode_result(data)),

@@ -386,7 +386,7 @@ def test_updates_go_nowhere_while_it_is_not_said_which_topic_takes_them(
 
 # A stream of JSON ------------------------------------------------------------------------------
 
-FIELDS = ingest.JsonFields("user", "item", weight="stars", time="at", kind="op")
+FIELDS = ingest.Fields("user", "item", weight="stars", time="at", kind="op")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -432,7 +432,7 @@ NO_FIELDS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("what", NO_FIELDS)
 def test_what_a_stream_of_json_has_no_field_for_is_refused(serve_stream: Serve, what: str) -> None:
-    served = serve_stream(settings={"records": ingest.JsonFields("user", "item")})
+    served = serve_stream(settings={"records": ingest.Fields("user", "item")})
     body, said = NO_FIELDS[what]
     answer = post(served, body)
     assert (answer.status, said in answer.json["detail"]) == (422, True)
@@ -470,9 +470,12 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
     }
     body |= {"kind": data.draw(kinds | st.none()), "time": data.draw(times | st.none())}
     weight, time, kind = (data.draw(st.none() | st.just(name)) for name in ("w", "t", "k"))
-    defaults = data.draw(st.sampled_from([1.0, 2.5])), data.draw(st.sampled_from(KINDS))
-    fields = ingest.JsonFields("u", "v", weight, time, kind, *defaults)
-    plain, as_json = (judged(body, Stream(json=each)) for each in (None, fields))
+    default_weight, default_kind = st.sampled_from([1.0, 2.5]), st.sampled_from(KINDS)
+    fields = ingest.Fields(
+        "u", "v", weight, time, kind,
+        default_weight=data.draw(default_weight), default_kind=data.draw(default_kind),
+    ).of_topic()  # fmt: skip
+    plain, as_json = (judged(body, Stream(fields=each)) for each in (None, fields))
     if isinstance(plain, str):
         reject()  # an expiry without a time
     if isinstance(as_json, str):
@@ -480,7 +483,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
         assert None in (fields.weight, fields.time, fields.kind)
         return
     batch = ingest.decode(plain[0])
-    found = [ingest.decode_record(value, json=fields).batch for value in as_json]
+    found = [ingest.decode_record(value, fields=fields).batch for value in as_json]
     expires = batch.kind == Kind.EXPIRE
     assert np.concatenate([one.kind for one in found]).tolist() == batch.kind.tolist()
     src = np.concatenate([one.src for one in found])

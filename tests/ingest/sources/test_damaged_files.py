@@ -33,7 +33,7 @@ DAMAGED = {
     "rubbish": ("a.csv", lambda: RUBBISH, "binary data"),
     "xlsx": ("a.csv", lambda: b"PK\3\4\x14\0[Content_Types].xml" + bytes(99), "a spreadsheet"),
     "JSON array": ("a.json", lambda: b'[{"src": 1, "dst": 2}]', "an array of JSON"),
-    "JSON in csv": ("a.csv", lambda: b'{"src": 1, "dst": 2}', "let its name end with .jsonl"),
+    "JSON in csv": ("a.csv", lambda: b'{"src": 1,\n"dst": 2}', "not an object a line"),
     "empty": ("a.csv", lambda: b"", "it holds no edge"),
     "empty gz": ("a.csv.gz", lambda: gzip.compress(b""), "it holds no edge"),
     "empty npz": ("a.npz", lambda: b"", "not an .npz"),

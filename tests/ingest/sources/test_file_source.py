@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import FileSource, JsonFields, OffsetError, SourceError
+from ingest import Fields, FileSource, OffsetError, SourceError
 from ingest.errors import IdentityError
 from ingest.sources import Rejected
 from ingest.sources.files import opening
@@ -43,7 +43,7 @@ def test_columns_by_number_name_and_header(write: Write) -> None:
     assert edges(named, columns={"src": "SOURCE", "dst": "Target"}) == plain((1, 2), (3, 4))
     assert edges(named) == expected
     assert edges(write("e.csv", "1;2\n"), delimiter=";") == plain((1, 2))
-    assert edges(write("f.txt", "src dst kind\n1 2 0\n1 2 1\n")) == [
+    assert edges(write("f.txt", "src dst kind\n1 2 0\n1 2 1\n"), kind="kind") == [
         (1, 2, 1.0, None, 0),
         (1, 2, 1.0, None, 1),
     ]
@@ -84,7 +84,7 @@ BAD_LINES = {
     "-1 2": "src: ids",
     "4294967295 2": "src: ids",
     "1 99999999999999999999": "dst: not an integer of 64 bits",
-    "1.0 2": "src: not an integer",
+    "1.5 2": "src: not an integer",
     "1_0 2": "src: not an integer",
     "nan 2": "src: not an integer",
 }
@@ -108,12 +108,18 @@ def test_a_bad_line_keeps_its_place_and_harms_no_other(write: Write, line: str) 
 
 def test_weights_times_and_kinds_within_bounds(write: Write) -> None:
     path = write("a.txt", "1 2 nan 1\n1 2 2e30 1\n1 2 inf 1\n1 2 1 nan\n1 2 1 1e19\n1 2 1 1.5\n")
-    found = edges(path)
+    found = edges(path, columns="src dst weight time")
     assert ["weight" in str(x) or "time" in str(x) for x in found] == [True] * 5 + [False]
-    kinds = write("b.txt", "1 2 3\n1 2 4\n1 2 -1\n")
-    found = edges(kinds, columns="src dst kind")
+    rows = "".join(f"1 2 {i % 4}\n" for i in range(1000))
+    kinds = write("b.txt", rows + "1 2 3\n1 2 4\n1 2 -1\n1 2 x\n1 2 \n")
+    found = edges(kinds, columns="src dst kind")[1000:]
     assert found[0] == (1, 2, 1.0, None, 3)
-    assert all("kind" in str(x) for x in found[1:])
+    assert all("kind" in str(x) or "fields" in str(x) for x in found[1:])
+    assert len(found) == 5
+    with pytest.raises(SourceError, match="kinds are append.*--kind-map 4x=insert"):
+        edges(write("c.txt", "1 2 4x\n1 2 4x\n"), columns="src dst kind")
+    timed = write("d.txt", "1 2 0 5\n0 0 4 9\n")
+    assert edges(timed, columns="src dst kind time") == [(1, 2, 1.0, 5, 0), (0, 0, 1.0, 9, 4)]
 
 
 def test_bytes_that_are_no_text_are_rejected_lines(write: Write) -> None:
@@ -187,7 +193,7 @@ def test_identity_changes_with_the_file_and_its_reading(write: Write) -> None:
         {"columns": ("src", "dst", "-")},
         {"source": "b", "target": "a", "weight": "none", "time": "t", "header": True},
         {"delimiter": ";", "names": True, "mirror": False},
-        {"format": "jsonl", "json": JsonFields("a", "b", time="t")},
+        {"format": "jsonl", "json": Fields("a", "b", time="t")},
     ],
     ids=str,
 )

@@ -70,7 +70,9 @@ def test_npz(tmp_path: Path) -> None:
     np.savez(path, **columns)
     assert edges(path) == plain((1, 3), (2, 4))
     np.savez(path, **columns, t=np.array([5, 6]), w=np.array([-1, 2]), kind=np.array([0, 1]))
-    assert edges(path) == [(1, 3, -1.0, 5, 0), (2, 4, 2.0, 6, 1)]
+    assert edges(path) == [(1, 3, -1.0, 5, 0), (2, 4, 2.0, 6, 0)]  # a kind is never guessed
+    said = {"source": "src", "target": "dst", "weight": "w", "time": "t", "kind": "kind"}
+    assert edges(path, **said) == [(1, 3, -1.0, 5, 0), (2, 4, 2.0, 6, 1)]
     np.savez(path, src=np.array([1, 2**32]), dst=np.array([3, 4]))
     assert edges(path, names=False)[0] == plain((1, 3))[0]
     assert "src: ids" in str(edges(path, names=False)[1])

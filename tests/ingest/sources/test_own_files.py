@@ -58,7 +58,8 @@ SHAPES: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
         "a.csv", "id,note,from,to,amount\n1,x,ann,bob,3\n2,y,bob,eve,1.5\n", ANN, {},
     ),
     "columns by name": (
-        "a.csv", "x,amount,y,z\n1,3,ann,bob\n2,1.5,bob,eve\n", ANN, {"source": "y", "target": "Z"},
+        "a.csv", "x,amount,y,z\n1,3,ann,bob\n2,1.5,bob,eve\n", ANN,
+        {"source": "y", "target": "Z", "weight": "amount"},
     ),
     "columns by number": (
         "a.csv", "3,ann,bob\n1.5,bob,eve\n", ANN,
@@ -167,27 +168,37 @@ def test_a_column_that_is_not_what_it_is_called_is_told(tmp_path: Path) -> None:
     list(edges)
     assert edges.left_out.reasons == {"time: not a date or time of ISO 8601": 2}
     path.write_text("from,to\n1.0,2.0\n")
-    assert str(ingest.read_edges(path).reading).endswith("by name (such as '1.0')")
+    assert str(ingest.read_edges(path).reading).endswith("by number")
+    path.write_text("from,to\n1.0,2.0\nv1.5,1\n")
+    assert str(ingest.read_edges(path).reading).endswith("by name (such as 'v1.5')")
     path.write_text("ann\nbob\n")
     with pytest.raises(ingest.SourceError, match="has one column, and an edge needs two"):
         ingest.read_edges(path)
 
 
 @pytest.mark.parametrize(
-    "times, seconds",
+    "times, since",
     [
-        (["1793923200", "100000000"], "1793923200"),
-        (["1793923200", "1793923200000"], ""),
-        (["7", "1793923200"], ""),
-        (["1793923200", "x"], "1793923200"),
-        (["2026-11-01"], ""),
-        (["1793923200.5"], ""),
+        (["1793923200", "100000000"], ("s", "1793923200")),
+        (["1793923200", "1793923200000"], None),
+        (["7", "1793923200"], None),
+        (["1793923200", "x"], ("s", "1793923200")),
+        (["1793923200000"], ("ms", "1793923200000")),
+        (["1793923200000000"], ("us", "1793923200000000")),
+        (["1793923200000000000"], ("ns", "1793923200000000000")),
+        (["2026-11-01"], None),
+        (["1793923200.5"], None),
     ],
 )
-def test_times_that_look_like_seconds(tmp_path: Path, times: list[str], seconds: str) -> None:
+def test_the_unit_that_times_look_like(
+    tmp_path: Path, times: list[str], since: tuple[str, str] | None
+) -> None:
     path = tmp_path / "own.csv"
     path.write_text("from,to,when\n" + "".join(f"1,2,{time}\n" for time in times))
-    assert ingest.read_edges(path).reading.seconds == seconds
+    reading = ingest.read_edges(path).reading
+    assert reading.since == since
+    told = any("--time-unit" in note for note in reading.notes(True))
+    assert told == (since is not None and since[0] != "ms")
 
 
 @pytest.mark.parametrize("late", ["ann,7", "4294967295,7", "-1,7"])
@@ -210,7 +221,8 @@ BAD = [
     ("1,0x2,3,4", "dst: not an integer of 64 bits"),
     ("1,4294967295,3,4", "dst: ids go from 0 to 4294967294"),
     ("1,2,y,4", "weight: not a number"),
-    ("1,2,,4", "weight: not a number"),
+    ("1,2,,4", "weight: empty"),
+    ("1,2,3,\\N", "time: empty"),
     ("1,2,inf,4", "weight: must be finite and at most 1e+30 in size"),
     ("1,2,3,z", "time: not a number of 64 bits"),
     ('1,"2', "1 field where 4 are expected"),

@@ -1,0 +1,166 @@
+"""The one mapping of fields: which field of a row is its source, its target, its weight and so on.
+
+A record of a topic and a line of a file hold the same thing, rows with fields, so one mapping
+serves both. In a topic a field goes by its name, or by a dotted path where objects nest; a field
+whose own name has the dots comes before the path. In a file it may be a column's number, from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self, TypeAlias
+
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from .errors import PipelineError, RecordError
+from .formats.kinds import UPDATE_KINDS
+from .formats.msgpack import number
+
+Field = str | int  # by its name or dotted path, or, in a file, a column's number from 1
+TimeUnit = Literal["s", "ms", "us", "ns", "auto"]
+
+NONE = "none"  # as a field: do not read it, even where a guess would find it
+UNITS = ("s", "ms", "us", "ns", "auto")
+_NAMED = ("source", "target", "weight", "time", "kind", "producer", "seq")
+_KEPT = {"source": "src", "target": "dst"}  # by the names that checkpoints have for them
+_ROLES = {**_KEPT, "producer": "source"}  # and records
+
+
+class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which field of a row means what; the others are ignored, whatever they hold. None: in a topic
+    `src` and `dst`, and no such field of the others; in a file a guess, but never of a kind.
+    Raises PipelineError.
+
+    producer, seq: who sent a record, and its number, so that one sent again is dropped.
+    time_unit: of times that are integers: "s", "ms", "us" or "ns", and "auto" in files; None: they
+    stay as they are. Dates of ISO 8601 become ms, as do times of any other unit.
+    kinds: what words mean, as {"follow": "append", "unfollow": "delete"}; others mean themselves.
+    default_weight, default_kind: of records without such a field.
+
+    >>> fields = ingest.Fields("user", "item", weight="stars")
+    >>> ingest.decode_record(b'{"user": 1, "item": 2, "stars": 4.5}', fields=fields).batch.weight
+    array([4.5])
+    """
+
+    source: Field | None = None
+    target: Field | None = None
+    weight: Field | None = None
+    time: Field | None = None
+    kind: Field | None = None
+    producer: str | None = None
+    seq: str | None = None
+    time_unit: TimeUnit | None = None
+    kinds: dict[str, str] = {}
+    default_weight: float = 1.0
+    default_kind: str = "append"
+
+    def __post_init__(self) -> None:
+        named = [name for name in self._named().values() if name != NONE]
+        for role, name in self._named().items():
+            if type(name) is not int and not (isinstance(name, str) and name):
+                raise PipelineError(f"{role} is {name!r}: expected the name of a field")
+        if len(set(named)) != len(named):
+            raise PipelineError(f"fields {named}: each must have a name of its own")
+        if (self.producer is None) != (self.seq is None):
+            raise PipelineError("producer and seq: name both fields, or neither")
+        if self.time_unit not in (None, *UNITS):
+            raise PipelineError(f"time_unit is {self.time_unit!r}: expected {', '.join(UNITS)}")
+        force_setattr(self, "kinds", {k: _kind(k, word) for k, word in self.kinds.items()})
+        force_setattr(self, "default_kind", _kind("default_kind", self.default_kind))
+        try:
+            number(self.default_weight, "default_weight")
+        except RecordError as error:
+            raise PipelineError(str(error)) from None
+
+    def _named(self) -> dict[str, Any]:
+        return {role: name for role in _NAMED if (name := getattr(self, role)) is not None}
+
+    def of_topic(self) -> Self:
+        """With what None means in a topic. Raises PipelineError for what only files have."""
+        for role, name in self._named().items():
+            if type(name) is int:
+                raise PipelineError(
+                    f"{role} is {name}: columns have numbers in files; name a field of the records"
+                )
+        if self.time_unit == "auto":
+            raise PipelineError(
+                "time_unit is 'auto': a stream declares its unit, so that a replay reads the same"
+            )
+        optional = {
+            role: None if getattr(self, role) == NONE else getattr(self, role)
+            for role in ("weight", "time", "kind")
+        }
+        return replace(
+            self, source=self.source or "src", target=self.target or "dst",
+            time_unit=self.time_unit or "ms", **optional,
+        )  # fmt: skip
+
+    def by_role(self) -> dict[str, str | None]:
+        """Role, as records name it → the field that has it, None where none does. REQUIRES: these
+        are fields `of_topic`."""
+        return {_ROLES.get(role, role): getattr(self, role) for role in _NAMED}
+
+    def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it; what it did not always keep is there only where it is said."""
+        content = {_KEPT.get(name, name): getattr(self, name) for name in self.__struct_fields__}
+        added: dict[str, Any] = {"producer": None, "seq": None, "time_unit": None, "kinds": {}}
+        return {name: v for name, v in content.items() if name not in added or v != added[name]}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
+        return cls(**{name: content[kept] for name in cls.__struct_fields__
+                      if (kept := _KEPT.get(name, name)) in content})  # fmt: skip
+
+
+def _kind(said: str, word: str) -> str:
+    """The word of records for `word`. Raises PipelineError."""
+    word = "append" if word == "insert" else word
+    if word not in UPDATE_KINDS:
+        raise PipelineError(f"{said}: {word!r}: expected one of {', '.join(UPDATE_KINDS)}")
+    return word
+
+
+# How a stream's records are read -------------------------------------------------------------
+
+TopicRecords: TypeAlias = Literal["msgpack"] | Fields
+Records: TypeAlias = TopicRecords | Mapping[str, TopicRecords]  # by topic; others are msgpack
+
+
+def checked_records(records: Any) -> Records:
+    """How records are read, with what is not said of fields in place. Raises PipelineError."""
+    if isinstance(records, Fields):
+        return records.of_topic()
+    if isinstance(records, Mapping):
+        checked = {topic: checked_records(of_topic) for topic, of_topic in records.items()}
+        if not any(isinstance(of_topic, Mapping) for of_topic in checked.values()):
+            return checked  # type: ignore[return-value]
+    elif records == "msgpack":
+        return "msgpack"
+    raise PipelineError(
+        f"records is {records!r}: expected 'msgpack', Fields(…), or one of them by topic"
+    )
+
+
+def fields_of(records: Records, topic: str) -> Fields | None:
+    """The fields of the records of `topic` that are JSON; None if it has msgpack alone."""
+    found = records.get(topic, "msgpack") if isinstance(records, Mapping) else records
+    return found if isinstance(found, Fields) else None
+
+
+def records_to_json(records: Records) -> Any:
+    """As checkpoints keep it."""
+    if isinstance(records, Mapping):
+        return {"topics": {topic: records_to_json(each) for topic, each in records.items()}}
+    return records.to_json() if isinstance(records, Fields) else records
+
+
+def records_from_json(content: Any) -> Records:
+    """What `records_to_json` gave."""
+    if not isinstance(content, dict):
+        return content  # type: ignore[no-any-return]
+    if "topics" in content:
+        by_topic = content["topics"].items()
+        return {topic: records_from_json(each) for topic, each in by_topic}
+    return Fields.from_json(content)
