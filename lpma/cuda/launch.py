@@ -134,7 +134,10 @@ def start(
         stream, at = args.stream, args.at
     else:
         stream, at = int(cupy.cuda.get_current_stream().ptr), _arguments.pack(args)
-    driver.launch(kernel.ptr, kernel.cooperative, blocks, block, shared, stream, at)
+    calls = driver.thread.calls
+    how = calls.launch_together if kernel.cooperative else calls.launch
+    if failed := how(kernel.ptr, blocks, block, shared, stream, at):
+        driver.fail(failed)
 
 
 def compiled(file: str, name: str, options: Options = (), cooperative: bool = False) -> Kernel:
