@@ -107,16 +107,12 @@ class PinnedBlock:
     def keep(self, *arrays: Any) -> None:
         """Keep arrays of this memory, and note where they lie: nothing else has their identity."""
         self._arrays = arrays
-        self._at = {id(array): address(array) for array in arrays}
+        self._at = {id(None): 0} | {id(array): address(array) for array in arrays}
 
-    def holds(self, *arrays: Any) -> bool:
-        """Whether each is an array that is kept here, or None."""
-        return {id(array) for array in arrays if array is not None} <= self._at.keys()
-
-    def places(self, arrays: tuple[Any, ...]) -> list[int]:
-        """Where arrays lie that are kept here; 0 for None."""
-        at = self._at
-        return [0 if a is None else at[id(a)] for a in arrays]
+    def places(self, *arrays: Any) -> tuple[int, ...] | None:
+        """Where arrays lie that are kept here, 0 for None; None if one is another."""
+        at = tuple(map(self._at.get, map(id, arrays)))
+        return None if None in at else at  # type: ignore[return-value]
 
 
 def pinned_block(size: int) -> PinnedBlock | None:

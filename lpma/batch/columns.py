@@ -169,11 +169,18 @@ class Columns:
         """Whether a row lets edges expire."""
         return not self.names_its_keys and bool((self.kind == EXPIRE).any())
 
-    @property
+    @cached_property
     def on_device(self) -> bool:
         """Whether a column lies on a CUDA device."""
         movable = self.src, self.dst, self.weight, self.time
         return self.block is None and not self._on_host and any(map(on_device, movable))
+
+    @cached_property
+    def places(self) -> tuple[int, ...] | None:
+        """Where `kind`, `src`, `dst`, `weight` and `time` lie in the `block`, 0 for None; None
+        where there is none."""
+        given = self.kind, self.src, self.dst, self.weight, self.time
+        return None if self.block is None else self.block.places(*given)
 
     @property
     def _on_host(self) -> bool:
@@ -193,10 +200,11 @@ class Columns:
         >>> columns.replace(weight=np.array([0.5, 1.5])).src
         array([1, 2], dtype=uint32)
         """
-        own, names = self.__dict__, self.__dataclass_fields__
-        assert changed.keys() <= names.keys(), changed
+        assert changed.keys() <= self.__dataclass_fields__.keys(), changed
         copy = object.__new__(type(self))
-        copy.__dict__ = {name: own[name] for name in names if name in own} | changed
+        copy.__dict__ = own = {**self.__dict__, **changed}
+        for name in own.keys() & _WORKED_OUT:
+            del own[name]
         if self.block is not None and not changed.keys().isdisjoint(self.ROWS):
             copy.block = None  # which is copied as a whole, from its start
         return copy
@@ -224,12 +232,15 @@ class Columns:
     def moved(self, near: Callable[[Any], Any]) -> Self:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
-        given = self.src, self.dst, self.weight, self.time
-        whole = self.block is not None and self.src is not None and self.dst is not None
-        if whole and self.block.holds(self.kind, *given):
+        given, block, places = (self.src, self.dst, self.weight, self.time), self.block, None
+        if block is not None and self.src is not None and self.dst is not None:
+            places = block.places(self.kind, *given)
+        if places is not None:
             columns = self.replace()
+            columns.places, columns.on_device = places, False
         elif self._on_host:
             columns = self.replace(block=None)
+            columns.on_device = False
         else:
             src, dst, weight, time = map(near, given)
             columns = self.replace(src=src, dst=dst, weight=weight, time=time, block=None)
@@ -237,7 +248,7 @@ class Columns:
             memory = self.kind.data
             for one_kind, kinds in enumerate(_OF_ONE):
                 if memory.contiguous and kinds.startswith(memory):  # which takes no time
-                    of_one_kind(one_kind, columns)
+                    columns.one_kind, columns.edges_only = one_kind, True
                     break
         return columns
 
@@ -340,6 +351,7 @@ class Columns:
         return columns
 
 
+_WORKED_OUT = {name for name, it in vars(Columns).items() if isinstance(it, cached_property)}
 _MARKS = sorted({each.name for each in fields(Columns)} - {*Columns.ROWS, "checked", "block"})
 
 

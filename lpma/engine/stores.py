@@ -22,7 +22,6 @@ from ..backend.protocol import AnyBackend, Place
 from ..backend.values import BOTH, FORWARD, MAX_CHANGES, REVERSE, Array, Changed
 from ..cpu import columns
 from ..pma.keys import LOW, Slots, ends_of, reversed_keys
-from ..pma.strategy import Hybrid
 from ..store.history import History, joined, newest
 from ..store.lpma import LPMA
 from ..store.pending import PendingBatch
@@ -98,12 +97,6 @@ class Stores:
                 zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
             )
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether it is not known yet what the last batch came to: see pending.py."""
-        overlap = self.out.overlap
-        return overlap is not None and overlap.pending is not None
-
     def finish_pending(self) -> None:
         """Learn what the last batch came to."""
         self.out.finish_pending()
@@ -118,7 +111,9 @@ class Stores:
     def settle(self) -> None:
         """Note that what is published is the state after a whole batch."""
         for store, _ in self.all:
-            store.written = store.backend.written = False
+            store.written = False
+            if store.backend.written:
+                store.backend.written = False
 
     @property
     def num_edges(self) -> int:
@@ -164,8 +159,6 @@ class Stores:
         for changed in changes:
             if isinstance(changed, PendingBatch):
                 changed.version, changed.history = self.version, self.history
-            elif changed is None:
-                self.history.forget(self.version)
             else:
                 self.history.add(self.version, changed)
         self.time = time
@@ -206,5 +199,5 @@ def _moved(store: LPMA, backend: Any) -> LPMA:
     moved = copy(store)
     moved.use(backend)
     moved.segments = moved.build(*store.backend.slots(store.segments))
-    moved.hybrid = Hybrid()  # which strategy is faster says nothing of another backend
+    moved.hybrid = moved.new_hybrid()  # which strategy is faster says nothing of another backend
     return moved

@@ -9,6 +9,7 @@ with names.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,27 +57,27 @@ class ById:
         stages = self._stores.out.backend.stages_unvalidated
         columns = unvalidated(stages, *given) if kind <= DELETE else None
         if columns is None:
-            self.apply_ids(Columns.edges(*given))
+            self.apply(Columns.edges(*given))
             return
         try:
-            self.apply_ids(columns)
+            self.apply(columns)
         except BatchError:
             Columns.edges(*given)  # raises what names the column
             raise
 
     def apply(self, batch: Any) -> Answers:
         """See Graph.apply."""
-        columns = _columns_of(batch, False)
+        columns = batch if type(batch) is Columns else _columns_of(batch, False)
         if type(columns) is not Columns or columns.ids_resolved:
             raise BatchError(
                 "vertices go by numbers in this graph: lpma.Graph(names=True) makes one with names"
             )
-        return self.apply_ids(columns)
+        outcome = self._lock.write(apply, self._stores, columns, overlaps=True)
+        if outcome.failure is not None:
+            raise _too_large(outcome.failure)
+        return outcome.answers
 
-    def apply_ids(self, columns: Columns) -> Answers:
-        """Apply a batch whose vertices are ids."""
-        write = self._lock.write
-        return _answers(write(_admit_and_apply, self._stores, columns, overlaps=True))
+    apply_ids = apply  # of a batch whose vertices are ids
 
     # -- queries ------------------------------------------------------------------------------
 
@@ -141,10 +142,16 @@ class ByName:
         return self._apply_named(named)
 
     def apply_ids(self, columns: Columns) -> Answers:
-        return _answers(self._lock.write(_admit_and_apply, self._stores, columns))
+        return self._answers(apply, self._stores, columns)
 
     def _apply_named(self, columns: NamedColumns) -> Answers:
-        return _answers(self._lock.write(self._name_and_apply, columns))
+        return self._answers(self._name_and_apply, columns)
+
+    def _answers(self, call: Callable[..., Outcome], *args: Any) -> Answers:
+        outcome = self._lock.write(call, *args)
+        if outcome.failure is not None:
+            raise _too_large(outcome.failure)
+        return outcome.answers
 
     def _name_and_apply(self, columns: NamedColumns) -> Outcome:
         """Inside the graph's lock. A batch that is refused gives its new ids back."""
@@ -152,7 +159,8 @@ class ByName:
 
         count = len(self.names)
         try:
-            outcome = apply(self._stores, with_ids(self.names, admit(self._stores, columns)))
+            named = with_ids(self.names, admit(self._stores, columns))
+            outcome = apply(self._stores, named, is_admitted=True)
         except BaseException:
             self._forget(count)
             raise
@@ -227,19 +235,9 @@ def _columns_of(batch: Any, by_name: bool) -> Columns:
     return batch
 
 
-def _admit_and_apply(stores: Stores, columns: Columns) -> Outcome:
-    """Inside the graph's lock. Only a batch of edges alone may overlap a pending one; any other
-    finishes it first."""
-    columns = admit(stores, columns)
-    if not columns.edges_only:
-        stores.finish_pending()
-    return apply(stores, columns)
-
-
-def _answers(outcome: Outcome) -> Answers:
-    if outcome.failure is not None:
-        raise AnswersTooLarge(
-            f"the updates are applied, but memory ran out after ({outcome.failure}): "
-            "ask for less at once"
-        ) from outcome.failure
-    return outcome.answers
+def _too_large(failure: MemoryError) -> AnswersTooLarge:
+    error = AnswersTooLarge(
+        f"the updates are applied, but memory ran out after ({failure}): ask for less at once"
+    )
+    error.__cause__ = failure
+    return error

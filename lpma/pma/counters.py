@@ -1,6 +1,6 @@
 """Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced.
 
-Every total of work is written here, by `note_batch` and the like; compiled code writes to
+Every total of work is written here, by `note_applied` and the like; compiled code writes to
 `by_layer`. Markers, loops and operations that changed nothing are the store's (`LPMA.account`).
 """
 
@@ -78,16 +78,17 @@ class Stats:
         self.slots_by_layer[layer] += held
 
     def note_batch(self) -> None:
-        """A batch, of which `note_operations` has the rest."""
+        """A batch, of which `note_applied` has the rest."""
         self.batches += 1
 
-    def note_operations(self, operations: int, seconds: float = 0.0) -> None:
-        """Operations that were applied, and the time that it took."""
+    def note_applied(
+        self, operations: int, seconds: float = 0.0, nbytes: int = 0, rounds: int = 0,
+        redundant: int = 0,
+    ) -> None:  # fmt: skip
+        """Operations that were applied, and the time that it took; the bytes that a plan moved, in
+        how many rounds, and the segments that it moved again."""
         self.operations += operations
         self.seconds += seconds
-
-    def note_moved(self, nbytes: int, rounds: int = 1, redundant: int = 0) -> None:
-        """What a plan moved, in how many rounds, and the segments that it moved again."""
         self.bytes_moved += nbytes
         self.rounds += rounds
         self.redundant_rebalances += redundant

@@ -12,11 +12,11 @@ still at work on it. Later work on the store's stream comes after.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ....batch.columns import Columns
 from ....pma.counters import Stats
@@ -28,7 +28,8 @@ from ..store.shapes import Shapes
 from ..store.work import Work
 from ..streams import Context
 from ..upload.blocks import ALL, WEIGHTS
-from ..upload.staged_batch import HostBatch, StagedBatch
+from ..upload import zero_copy
+from ..upload.staged_batch import StagedBatch, Words
 from ..upload.uploader import Uploader
 from ..upload.zero_copy import ZeroCopy
 from .changes import Changes, Room
@@ -55,13 +56,13 @@ THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, hav
 SCRATCH_SLOTS = 1 << 17  # at the least
 
 
-@dataclass
-class Launched:
+class Launched(Struct):
     """A batch on its way through the device, whose outcome the host has yet to read."""
 
     ticket: int
     segments: Segments
     staged: StagedBatch
+    given: Words  # of the batch where the kernel reads it first
     rows: int  # key operations at most
     strategy: str
     room: Room  # for its changes
@@ -89,39 +90,39 @@ class FusedPath:
     def _zero_copy(self) -> ZeroCopy:
         return ZeroCopy(self._context)
 
-    def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
-        work = self._work
-        fits = is_first or (rows <= work.rows and rows <= work.leaves)
-        return 0 < rows <= ONE_LAUNCH_ROWS and fits and not columns.on_device
-
     def launch(
-        self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
-        most_cost: float,
-    ) -> Launched:  # fmt: skip
+        self, segments: Segments, columns: Columns, time: Array, rows: int, direction: int,
+        strategy: str, most_cost: float, is_behind: bool = False, again: Launched | None = None,
+    ) -> Launched | None:  # fmt: skip
         """Launch the kernel, or the five."""
-        block, work, costs, written_before = self.block, self._work, self._costs, self._work.written
-        ticket_before, report_before = block.ticket, work.report_at
+        block, work, costs = self.block, self._work, self._costs
+        if rows > work.rows and is_behind:
+            return None  # which needs its buffers
+        ticket_before, written_before = block.ticket, work.written
+        n, is_one_step = len(columns.kind), rows <= ONE_LAUNCH_ROWS
+        if again is not None:
+            staged, given = again.staged, again.given
+        elif n <= zero_copy.MOST_ROWS and not columns.on_device:
+            given, own = self._zero_copy.describe(columns, int(time[0]) if len(time) == 1 else 0)
+            staged = StagedBatch(own, columns, None)
+        else:
+            staged = self._upload.send(columns, int(time[0]) if len(time) == 1 else 0)
+            given = staged.words
         if (
             block.store is not segments.record
             or block.buffers != work.revision
-            or rows > min(work.rows, work.leaves)
+            or rows > work.rows
         ):
             self._prepare(segments, rows)
-        kernels, columns = self._shapes.kernels, staged.columns
-        room, is_one_step = self._changes.room(rows), rows <= ONE_LAUNCH_ROWS
-        is_sent = not isinstance(staged, HostBatch)
-        if isinstance(staged, HostBatch):
-            given = self._zero_copy.describe(staged)
-        else:
-            given = staged.words
-            if is_one_step:
-                self._upload.await_part(staged, ALL)
+        kernels, room = self._shapes.kernels, self._changes.room(rows)
+        if is_one_step and staged.block is not None:
+            self._upload.await_part(staged, ALL)
+        report_at, report_before, plan = work.turn()
         try:
             block.ticket = ticket = ticket_before + 1
-            report_at = work.turn(report_before)
             ASKED.pack_into(
                 block.bytes, AT["asked"], *staged.words, *given, *block.bounds_at, 1,
-                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, *room.at,
+                plan, strategy == TOP_DOWN, kernels.block_slots, *room.at,
                 block.mailboxes[ticket & 1].at, ticket, report_before,
                 most_cost, costs.leaf, costs.window, direction, columns.checked,
             )  # fmt: skip
@@ -135,9 +136,11 @@ class FusedPath:
             block.ticket = ticket_before  # its place may hold the answer to the batch before
             work.go_back(report_before, self._stream)
             raise
-        if is_sent:
+        if staged.block is not None or columns.on_device:
             self._upload.done(staged)
-        return Launched(ticket, segments, staged, rows, strategy, room, report_at, written_before)
+        return Launched(
+            ticket, segments, staged, given, rows, strategy, room, report_at, written_before
+        )
 
     def _launch_steps(self, staged: StagedBatch, rows: int) -> None:
         """Launch the steps of a large batch. The last two do nothing if the device refuses it.
@@ -163,7 +166,7 @@ class FusedPath:
         """Reserve buffers for that many rows, and write them and the store into the block."""
         block, shapes, work = self.block, self._shapes, self._work
         with self._context:
-            work.reserve(rows, rows)
+            work.reserve(rows)
             slots = self._window_slots(segments)
             work.reserve_tree(segments.m)
             block.put("scratch", shapes.scratch(segments, slots))
@@ -175,11 +178,12 @@ class FusedPath:
 
     def await_good(self, launched: Launched) -> None:
         columns, ticket = launched.staged.columns, launched.ticket
-        if columns.checked and columns.block is None:
-            return  # otherwise the caller may write to the columns once this returns
-        mailbox = self.block.mailboxes[ticket & 1]
-        if mailbox.wait(self._stream, ticket, GOOD, ENDED)[GOOD] != ticket:  # it ended without
-            self._refused(launched)
+        # The caller may write to others once this returns.
+        if not columns.checked or columns.block is not None:
+            mailbox = self.block.mailboxes[ticket & 1]
+            if mailbox.wait(self._stream, ticket, GOOD, ENDED)[GOOD] != ticket:
+                self._refused(launched)  # it ended without
+        self._work.written = False
 
     def outcome(self, launched: Launched) -> Committed | Located:
         ticket, room = launched.ticket, launched.room

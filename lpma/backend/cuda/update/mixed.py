@@ -37,7 +37,7 @@ class MixedBatches:
         """Have the key operations of a batch in order, and the report say what was seen of them.
         REQUIRES: the store's stream is the current one."""
         n, work = len(rows), self._work
-        work.reserve(n, n)
+        work.reserve(n)
         work.reserve_tree(segments.m)
         work.clear_report(self._context.stream)
         made = np.int64(0)

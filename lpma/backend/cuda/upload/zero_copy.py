@@ -21,13 +21,13 @@ from itertools import accumulate
 
 import cupy
 
+from ....batch.columns import Columns
 from ..streams import Context
 from . import staging
 from .blocks import ALIGNMENT, padded
 from .staged_batch import (
     BATCH_ORDER,
     Five,
-    HostBatch,
     Words,
     pack_batch,
     required_columns,
@@ -74,25 +74,16 @@ class ZeroCopy:
         at = self._copies.data.ptr
         self._time_at, self._weight_at, self._kind_at = (at + MOST_ROWS * i for i in (0, 8, 16))
 
-    def describe(self, batch: HostBatch) -> Words:
-        """The words of a batch where the host has it; its own become those of the device's copy."""
-        if batch.on_host is not None:
-            return batch.on_host
-        columns = batch.columns
-        arrays, block = required_columns(columns), columns.block
-        if block is None:
-            at = self._landing().put(arrays, columns.unvalidated)
-        else:
-            at = block.places(arrays)
-        kind_at, _, _, weight_at, time_at = at
-        on_host = pack_batch(columns, batch.now, at)
+    def describe(self, columns: Columns, now: int) -> tuple[Words, Words]:
+        """The words of a batch where the host has it, and those of the device's copy."""
+        at = columns.places
+        if at is None:
+            self._turn = 1 - self._turn
+            if not self._landings:
+                self._landings = [_Landing(self._context), _Landing(self._context)]
+            required = required_columns(columns)
+            at = self._landings[self._turn].put(required, columns.unvalidated)
+        on_host = pack_batch(columns, now, at)
+        n, kind_at, _, _, weight_at, time_at, *rest = on_host
         copied = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at
-        batch.words = on_host[0], *copied, time_at and self._time_at, *on_host[6:]
-        batch.block, batch.on_host = None, on_host
-        return on_host
-
-    def _landing(self) -> _Landing:
-        self._turn = 1 - self._turn
-        if not self._landings:
-            self._landings = [_Landing(self._context), _Landing(self._context)]
-        return self._landings[self._turn]
+        return on_host, (n, *copied, time_at and self._time_at, *rest)
