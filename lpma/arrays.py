@@ -97,22 +97,17 @@ def rows_of(column: Any, rows: Any) -> Any:
 class PinnedBlock:
     """Page-locked memory at `ptr`, and the arrays that were made of it."""
 
-    __slots__ = ("_arrays", "_at", "memory", "ptr")
+    __slots__ = ("_arrays", "at", "memory", "ptr")
 
     def __init__(self, memory: Any) -> None:
         self.memory, self.ptr = memory, int(memory.ptr)
         self._arrays: tuple[Any, ...] = ()
-        self._at: dict[int, int] = {}
+        self.at: dict[int, int] = {}  # where they lie, by their identities; None at 0
 
     def keep(self, *arrays: Any) -> None:
         """Keep arrays of this memory, and note where they lie: nothing else has their identity."""
         self._arrays = arrays
-        self._at = {id(None): 0} | {id(array): address(array) for array in arrays}
-
-    def places(self, *arrays: Any) -> tuple[int, ...] | None:
-        """Where arrays lie that are kept here, 0 for None; None if one is another."""
-        at = tuple(map(self._at.get, map(id, arrays)))
-        return None if None in at else at  # type: ignore[return-value]
+        self.at = {id(None): 0} | {id(array): address(array) for array in arrays}
 
 
 def pinned_block(size: int) -> PinnedBlock | None:

@@ -166,8 +166,8 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         edges.
         [B1] ENSURES: if it returns Committed, all is as after those four. It may refuse, and does
         if the store would have to grow or shrink, or if windows would cost more than `most_cost`
-        (see Costs): then the batch is located, or nothing is done (None), and what is published is
-        as it was."""
+        (see Costs): then the batch is located, with `staged` beside it, or nothing is done (None),
+        and what is published is as it was."""
 
 
 class Better(Protocol):

@@ -157,10 +157,6 @@ class Located(Protocol):
     """Sorted key operations, what each does to the segments, and the leaves they touch."""
 
     @property
-    def staged(self) -> StagedBatch:
-        """The batch that they are of, where `apply_at_once` has staged it."""
-
-    @property
     def tally(self) -> Tally: ...
 
 

@@ -102,6 +102,7 @@ class Columns:
                      applied without another look. Set only by what makes a batch and
                      applies it itself
     block            the pinned memory that all columns lie in, if they do (arrays.PinnedBlock)
+    places           where they do, 0 for None: noted by `moved`, once it is seen that they do
     ids_resolved     True: src and dst are ids that the graph's own dictionary gave; False: in a
                      graph with names, integers here are names
     expiry_expanded  True: each EXPIRE row is of its edge (src, dst) alone
@@ -120,6 +121,7 @@ class Columns:
     time: Array | None
     checked: bool = False
     block: Any = None
+    places: tuple[int, ...] | None = None
     ids_resolved: bool = False
     expiry_expanded: bool = False
     unvalidated: bool = False
@@ -175,13 +177,6 @@ class Columns:
         movable = self.src, self.dst, self.weight, self.time
         return self.block is None and not self._on_host and any(map(on_device, movable))
 
-    @cached_property
-    def places(self) -> tuple[int, ...] | None:
-        """Where `kind`, `src`, `dst`, `weight` and `time` lie in the `block`, 0 for None; None
-        where there is none."""
-        given = self.kind, self.src, self.dst, self.weight, self.time
-        return None if self.block is None else self.block.places(*given)
-
     @property
     def _on_host(self) -> bool:
         """Whether all columns are arrays of the host: their dtypes are checked later."""
@@ -206,7 +201,7 @@ class Columns:
         for name in own.keys() & _WORKED_OUT:
             del own[name]
         if self.block is not None and not changed.keys().isdisjoint(self.ROWS):
-            copy.block = None  # which is copied as a whole, from its start
+            copy.block = copy.places = None  # it is copied as a whole, from its start
         return copy
 
     def take(self, rows: slice | Array) -> Self:
@@ -232,18 +227,18 @@ class Columns:
     def moved(self, near: Callable[[Any], Any]) -> Self:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
-        given, block, places = (self.src, self.dst, self.weight, self.time), self.block, None
-        if block is not None and self.src is not None and self.dst is not None:
-            places = block.places(self.kind, *given)
-        if places is not None:
-            columns = self.replace()
-            columns.places, columns.on_device = places, False
+        given, places = (self.src, self.dst, self.weight, self.time), None
+        if self.block is not None and self.src is not None and self.dst is not None:
+            places = tuple(map(self.block.at.get, map(id, (self.kind, *given))))
+        if places is not None and None not in places:
+            columns = self.replace(places=places)
+            columns.on_device = False
         elif self._on_host:
-            columns = self.replace(block=None)
+            columns = self.replace(block=None, places=None)
             columns.on_device = False
         else:
             src, dst, weight, time = map(near, given)
-            columns = self.replace(src=src, dst=dst, weight=weight, time=time, block=None)
+            columns = self.replace(src=src, dst=dst, weight=weight, time=time)
         if type(self.kind) is np.ndarray:
             memory = self.kind.data
             for one_kind, kinds in enumerate(_OF_ONE):
@@ -303,8 +298,9 @@ class Columns:
         if type(weight) in (float, int) and weight == 1:
             weight = None
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
-            kinds = kinds_of(kind, len(src))
-            return of_one_kind(kind, Columns(kinds, src, dst, None, None, checked=True))
+            columns = Columns(kinds_of(kind, len(src)), src, dst, None, None, checked=True)
+            columns.on_device = False
+            return of_one_kind(kind, columns)
         name = "src" if kind < FIRST_OTHER else "v"
         sources = as_array(src, name)
         if kind >= FIRST_OTHER:
@@ -352,7 +348,9 @@ class Columns:
 
 
 _WORKED_OUT = {name for name, it in vars(Columns).items() if isinstance(it, cached_property)}
-_MARKS = sorted({each.name for each in fields(Columns)} - {*Columns.ROWS, "checked", "block"})
+_MARKS = sorted(
+    {each.name for each in fields(Columns)} - {*Columns.ROWS, "checked", "block", "places"}
+)
 
 
 def are_of_edges(kinds: Array) -> bool:
@@ -407,7 +405,9 @@ def with_equal_lengths(
                 "rows is given as a plain number, not in a list"
             )
         checked = checked and type(column) is np.ndarray
-    return Columns(kinds, src, dst, weights, times, checked)
+    columns = Columns(kinds, src, dst, weights, times, checked)
+    columns.on_device = not checked
+    return columns
 
 
 def now_ms() -> int:

@@ -59,7 +59,9 @@ def unvalidated(
         if not _fits(time, src, _TIMES):
             return None
     kinds = kinds_of(kind, len(src))
-    return of_one_kind(kind, Columns(kinds, src, dst, weight, time, checked=True, unvalidated=True))
+    columns = Columns(kinds, src, dst, weight, time, checked=True, unvalidated=True)
+    columns.on_device = False
+    return of_one_kind(kind, columns)
 
 
 def _fits(values: Any, beside: Array, dtypes: frozenset[np.dtype[Any]]) -> bool:

@@ -35,9 +35,7 @@ _WITHIN = (
     "this thread is within a call of this graph already, as a signal's handler or a clock is: note "
     "what is to be done, and do it when that call has returned"
 )
-_OUT_OF_MEMORY = (
-    "{}: the graph is as it was; ask for less at once, or free memory on its device"
-)
+_OUT_OF_MEMORY = "{}: the graph is as it was; ask for less at once, or free memory on its device"
 
 _locks: weakref.WeakSet[GraphLock] = weakref.WeakSet()
 

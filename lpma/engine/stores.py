@@ -21,6 +21,7 @@ from ..arrays import array_module
 from ..backend.protocol import AnyBackend, Place
 from ..backend.values import BOTH, FORWARD, MAX_CHANGES, REVERSE, Array, Changed
 from ..cpu import columns
+from ..pma.counters import Stats
 from ..pma.keys import LOW, Slots, ends_of, reversed_keys
 from ..store.history import History, joined, newest
 from ..store.lpma import LPMA
@@ -46,6 +47,7 @@ class Stores:
     place: Place
     # Changed by `note` and by `fill`; `deferred` and `last` by a snapshot too.
     version: int = 0
+    loaded: int = 0  # the version that `fill` made
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
@@ -129,6 +131,12 @@ class Stores:
         stores = sum(store.nbytes for store, _ in self.all)
         return stores + self.history.nbytes + self.expiry.nbytes + kept
 
+    def stats(self) -> Stats:
+        """What has been moved so far, over all stores."""
+        stats = self.out.stats.added(self.into.stats if self.into else Stats())
+        stats.batches = self.version - self.loaded
+        return stats
+
     def largest_vertex(self) -> int:
         """The largest id in an edge or a marker, -1 if there is none. A store no longer knows it
         after a deletion. On the host it is then told from the last one known, if few keys changed
@@ -155,7 +163,6 @@ class Stores:
         of the batch's last update, or the graph's if it had none."""
         self.out.written = True  # a batch of queries alone is noted too
         self.version += 1
-        self.out.counters.note_batch()
         for changed in changes:
             if isinstance(changed, PendingBatch):
                 changed.version, changed.history = self.version, self.history
@@ -184,6 +191,7 @@ class Stores:
         self.history.forget(self.version)
         self.expiry.forget()
         self.last = None
+        self.loaded = self.version
         self.largest_at = -1, -1
         self.added = -1, np.empty(0, np.uint32)
         self.in_degrees = InDegrees()

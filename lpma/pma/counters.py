@@ -1,7 +1,8 @@
 """Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced.
 
 Every total of work is written here, by `note_applied` and the like; compiled code writes to
-`by_layer`. Markers, loops and operations that changed nothing are the store's (`LPMA.account`).
+`by_layer`, and a graph's version counts its batches. Markers, loops and operations that changed
+nothing are the store's (`LPMA.account`).
 """
 
 from __future__ import annotations
@@ -77,10 +78,6 @@ class Stats:
         self.segments_by_layer[layer] += windows << layer
         self.slots_by_layer[layer] += held
 
-    def note_batch(self) -> None:
-        """A batch, of which `note_applied` has the rest."""
-        self.batches += 1
-
     def note_applied(
         self, operations: int, seconds: float = 0.0, nbytes: int = 0, rounds: int = 0,
         redundant: int = 0,
@@ -111,8 +108,8 @@ class Stats:
         }
 
     def added(self, other: Stats) -> Stats:
-        """The sum over two stores of one graph; batches and operations count once."""
-        both = Stats(self.batches, self.operations)
+        """The sum over two stores of one graph; operations count once. Batches are the graph's."""
+        both = Stats(operations=self.operations)
         for name, value in vars(self).items():
             if name not in ("batches", "operations"):
                 setattr(both, name, value + vars(other)[name])

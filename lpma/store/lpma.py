@@ -144,16 +144,25 @@ class LPMA:
         backend: Any = self.backend  # an overlapping.Overlapping, where it `overlaps`
         operations = len(columns.kind)
         rows = operations * KEYS_A_ROW[direction]  # key operations, loops apart
+        if not backend.overlaps:
+            return self._apply_alone(columns, time, direction, rows)
         if self.growth.due:
             self.growth.before(self, rows)
-        segments, pending = self.segments, self.pending
-        if not (backend.overlaps and self._is_safe(segments, columns, rows)):
-            self.finish_pending()
-            return self._apply_alone(columns, time, direction, rows)
-        started, density = self.clock(), segments.num_slots / segments.room
-        strategy = self.hybrid.steady
-        how = rows, direction, strategy, self.sizing.most_cost(segments, rows)
-        launched = backend.launch(segments, columns, time, *how, is_behind=pending is not None)
+        segments, pending, hybrid = self.segments, self.pending, self.hybrid
+        slots, change = segments.num_slots, rows + (pending.rows if pending else 0)
+        most, least = root_bounds(segments.size, segments.segment_size)
+        launched = None
+        if (  # the store keeps its levels and its strategy, whatever is pending
+            0 < rows <= overlapping.ONE_LAUNCH_ROWS
+            and slots >= overlap.SHARE * rows
+            and slots + change <= most
+            and (slots - change >= least or not segments.size.m)
+            and (hybrid.settled or (slots + change) / segments.room <= hybrid.pi)
+            and not columns.on_device
+        ):
+            started, strategy = self.clock(), hybrid.steady
+            how = rows, direction, strategy, self.sizing.most_cost(segments, rows)
+            launched = backend.launch(segments, columns, time, *how, is_behind=pending is not None)
         if launched is None:
             self.finish_pending()
             return self._apply_alone(columns, time, direction, rows)
@@ -161,31 +170,16 @@ class LPMA:
             launched = backend.launch(self.segments, columns, time, *how, again=launched)
         backend.await_good(launched)
         self.written = True
-        seconds = self.clock() - started
+        density, seconds = slots / segments.room, self.clock() - started
         self.pending = PendingBatch(launched, operations, rows, strategy, density, seconds)
         return self.pending
-
-    def _is_safe(self, segments: Segments, columns: Columns, rows: int) -> bool:
-        """Whether a batch may be on its way behind another: the store keeps its levels and its
-        strategy, whatever is pending."""
-        if not 0 < rows <= overlapping.ONE_LAUNCH_ROWS or columns.on_device:
-            return False
-        slots, hybrid = segments.num_slots, self.hybrid
-        change = rows + (self.pending.rows if self.pending else 0)
-        most, least = root_bounds(segments.size, segments.segment_size)
-        return (
-            slots >= overlap.SHARE * rows
-            and slots + change <= most
-            and (slots - change >= least or not segments.size.m)
-            and (hybrid.settled or (slots + change) / segments.room <= hybrid.pi)
-        )
 
     def _apply_alone(self, columns: Columns, time: Array, direction: int, rows: int) -> Changed:
         """Apply a batch whose outcome is waited for."""
         backend, dtype = self.backend, self.weight_dtype
         started, operations, density = self.clock(), len(columns.kind), self.density
         strategy = self.hybrid.choose(density)
-        located = backend.apply_at_once(
+        located: Any = backend.apply_at_once(
             self.segments, columns, time, dtype, direction, strategy,
             self.sizing.most_cost(self.segments, rows), self.counters,
         )  # fmt: skip
@@ -220,7 +214,7 @@ class LPMA:
         self.pending, started = None, self.clock()
         backend: Any = self.backend
         try:
-            done: Committed | Located = backend.outcome(pending.launched)
+            done: Any = backend.outcome(pending.launched)
             is_applied = isinstance(done, Committed)
             if is_applied:
                 self.account(done, pending.operations, pending.seconds)

@@ -112,7 +112,7 @@ class CudaBackend(Defaults):
 
     def stages_unvalidated(self, rows: int) -> bool:
         """Not while the kernels for it are being read."""
-        return rows > 0 and staging.compiled.is_ready()
+        return rows > 0 and (staging.compiled.ready or staging.compiled.is_ready())
 
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None

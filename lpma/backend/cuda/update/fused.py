@@ -22,13 +22,13 @@ from ....batch.columns import Columns
 from ....pma.counters import Stats
 from ....pma.strategy import TOP_DOWN
 from ...overlapping import ONE_LAUNCH_ROWS
-from ...values import Committed, Costs
+from ...values import Committed, Costs, Tally, Unread
 from ..store.segments import LEVELS, Segments
 from ..store.shapes import Shapes
-from ..store.work import Work
+from ..store.work import Report, Work
 from ..streams import Context
-from ..upload.blocks import ALL, WEIGHTS
 from ..upload import zero_copy
+from ..upload.blocks import ALL, WEIGHTS
 from ..upload.staged_batch import StagedBatch, Words
 from ..upload.uploader import Uploader
 from ..upload.zero_copy import ZeroCopy
@@ -47,13 +47,16 @@ from .launch_block import (
     VERDICT,
     LaunchBlock,
 )
-from .located import Located
-from .outcome import applied, refuse_bad_rows
+from .located import TALLY, Located
+from .outcome import refuse_bad_rows
 
 Array = Any
 
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # at the least
+
+UNCHANGED, WINDOWS, REDUNDANT = int(Report.UNCHANGED), int(Report.WINDOWS), int(Report.REDUNDANT)
+HELD_ABOVE, HELD_IN_LEAVES = int(Report.HELD_ABOVE), HEAD + int(Report.HELD_BY_LAYER)
 
 
 class Launched(Struct):
@@ -108,11 +111,7 @@ class FusedPath:
         else:
             staged = self._upload.send(columns, int(time[0]) if len(time) == 1 else 0)
             given = staged.words
-        if (
-            block.store is not segments.record
-            or block.buffers != work.revision
-            or rows > work.rows
-        ):
+        if block.store is not segments.record or block.buffers != work.revision or rows > work.rows:
             self._prepare(segments, rows)
         kernels, room = self._shapes.kernels, self._changes.room(rows)
         if is_one_step and staged.block is not None:
@@ -186,21 +185,31 @@ class FusedPath:
         self._work.written = False
 
     def outcome(self, launched: Launched) -> Committed | Located:
-        ticket, room = launched.ticket, launched.room
-        mailbox = self.block.mailboxes[ticket & 1]
-        answer = mailbox.wait(self._stream, ticket, ENDED, ENDED)
-        if answer[VERDICT] == APPLIED:
-            done = applied(answer, launched.strategy, room)
-            launched.segments.num_slots += done.tally.delta
-            self._by_layer += mailbox.memory[8 * BY_LAYER :].view(np.int64).reshape(2, LEVELS)
-            return done
-        assert answer[VERDICT] != SKIPPED, "the batch before was taken in first"
-        report = self._refused(launched)
-        self._work.go_on(launched.report_at)  # the batch behind it touched nothing
-        rows = launched.rows
-        return Located(
-            launched.staged, rows, report, launched.segments.m, launched.written_before, room
-        )
+        mailbox, room = self.block.mailboxes[launched.ticket & 1], launched.room
+        answer = mailbox.wait(self._stream, launched.ticket, ENDED, ENDED)
+        if answer[VERDICT] != APPLIED:
+            assert answer[VERDICT] != SKIPPED, "the batch before was taken in first"
+            report = self._refused(launched)
+            self._work.go_on(launched.report_at)  # the batch behind it touched nothing
+            m, before = launched.segments.m, launched.written_before
+            return Located(launched.staged, launched.rows, report, m, before, room)
+        report = answer[HEAD:BY_LAYER].tolist()
+        touched, inserted, deleted, markers, loops, largest = report[TALLY]
+        tally = Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
+        launched.segments.num_slots += inserted - deleted
+        self._by_layer += mailbox.memory[8 * BY_LAYER :].view(np.int64).reshape(2, LEVELS)
+        changes = Unread(inserted + deleted, room.arrays) if room.rows else None
+        if not touched:
+            return Committed(tally, report[UNCHANGED:], changes)
+        rounds = 1
+        if launched.strategy != TOP_DOWN:
+            left, layer = report[WINDOWS] + answer[BY_LAYER], BY_LAYER
+            while left:
+                left -= answer[layer]
+                layer += 1
+            rounds = max(layer - BY_LAYER, 1)
+        held = report[HELD_ABOVE] + answer[HELD_IN_LEAVES]
+        return Committed(tally, report[UNCHANGED:], changes, report[REDUNDANT], rounds, held)
 
     def _refused(self, launched: Launched) -> list[int]:
         """What the device reports of a batch that it refused. Raises BatchError if rows are bad."""

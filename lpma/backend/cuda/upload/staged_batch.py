@@ -48,13 +48,8 @@ def required_columns(columns: Columns) -> Five:
 
 
 def pack_batch(columns: Columns, now: int, at: Sequence[int]) -> Words:
-    """The BATCH of columns that lie at these addresses, as far as kernels read them: see
-    `required_columns`. now: the time of rows that have none."""
-    weight, one_kind = columns.weight, columns.one_kind
+    """The BATCH of columns that lie at these addresses; 0: see `required_columns`. now: the time of
+    rows that have none."""
+    weight = columns.weight
     wide = weight is not None and weight.itemsize == 8
-    if one_kind is None:
-        return len(columns.kind), *at, now, wide, 0
-    _, src, dst, *values = at
-    if one_kind == DELETE:
-        values = [0, 0]
-    return len(columns.kind), 0, src, dst, *values, now, wide, one_kind
+    return len(columns.kind), *at, now, wide, columns.one_kind or 0
