@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments.convert import MAX_VERTEX, NO_VERTEX, one_vertex, vertices_asked_for
+from ..arguments.convert import (
+    MAX_VERTEX,
+    NO_VERTEX,
+    id_column,
+    one_vertex,
+    vertices_asked_for,
+)
 from ..arguments.scalars import raises_out_of_memory, shown
 from ..batch.builder import Batch
 from ..batch.columns import DELETE, FIRST_OTHER, INSERT, Columns
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from ..names import Names
 
 Array = npt.NDArray[Any]
+
+_UINT32 = np.dtype(np.uint32)
 
 
 class ById:
@@ -81,10 +89,16 @@ class ById:
 
     # -- queries ------------------------------------------------------------------------------
 
-    @raises_out_of_memory
     def many(self, values: Any, name: str) -> Array:
-        """The vertices of a query, where the stores can read them. Raises BatchError; what lies on
-        a device is checked when it is looked up."""
+        """The vertices of a query, where the stores can read them. Raises BatchError, and
+        OutOfMemory; what lies on a device is checked when it is looked up."""
+        is_plain = type(values) is np.ndarray and values.dtype == _UINT32 and values.ndim == 1
+        if is_plain and values.flags.c_contiguous:  # of which no copy is made
+            return id_column(values, name)
+        return self._converted(values, name)
+
+    @raises_out_of_memory
+    def _converted(self, values: Any, name: str) -> Array:
         if type(values) is not np.ndarray:
             values = self._stores.place.localize(values)
         return vertices_asked_for(values, name)
