@@ -193,11 +193,12 @@ class Neighbors:
             tiles = min(MOST_TILES, max(1, -(-room // (32 * WARPS))))
             launch_on(
                 segments, "neighbors", "read_neighbors", 32 * -(-room // (32 * tiles)),
-                segments.record, found.n, found.indptr, found.begin, found.before, room, tiles, *columns,
+                segments.record, found.n, found.indptr, found.begin, found.before, room, tiles,
+                *columns,
             )  # fmt: skip
 
     def _read_beside(
-        self, segments: Segments, staged: StagedBatch | None, limits: Array | None, found: Found,
+        self, segments: Segments, staged: StagedBatch, limits: Array | None, found: Found,
         room: int, columns: Columns, ends: Array,
     ) -> None:  # fmt: skip
         """Pack the candidates that are present into `columns`, if they are no more than `room`.
@@ -210,8 +211,8 @@ class Neighbors:
         assert self._reader.beside is not None
         launch_on(
             segments, "beside", "read_beside", room + 1,
-            segments.record, *batch, self._reader.beside.ranks, found.span, places, found.n, found.indptr, found.begin, found.before,
-            room, at + status, *columns, at,
+            segments.record, *batch, self._reader.beside.ranks, found.span, places,
+            found.n, found.indptr, found.begin, found.before, room, at + status, *columns, at,
         )  # fmt: skip
         launch_on(
             segments, "beside", "end_present", found.n + 1,
