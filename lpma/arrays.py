@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import c_int64
 from typing import Any
@@ -47,12 +48,19 @@ def device_of(array: Any) -> AbstractContextManager[Any]:
 _HOST = nullcontext()
 
 
+def _synchronize(stream: Any) -> None:
+    stream.synchronize()
+
+
+await_stream: Callable[[Any], None] = _synchronize  # until lpma/cuda/driver.py is imported
+
+
 def finish(array: Any) -> None:
     """Wait for all work on the current stream of the array's device; on the host, return at
     once."""
     if on_device(array):
         with array.device:
-            array_module(array).cuda.get_current_stream().synchronize()
+            await_stream(array_module(array).cuda.get_current_stream())
 
 
 def stream_of(array: Any) -> AbstractContextManager[Any]:
@@ -100,26 +108,17 @@ def rows_of(column: Any, rows: Any) -> Any:
 class PinnedBlock:
     """Page-locked memory at `ptr`, and the arrays that were made of it."""
 
-    __slots__ = ("_arrays", "_at", "memory", "ptr")
+    __slots__ = ("_arrays", "at", "memory", "ptr")
 
     def __init__(self, memory: Any) -> None:
         self.memory, self.ptr = memory, int(memory.ptr)
         self._arrays: tuple[Any, ...] = ()
-        self._at: dict[int, int] = {}
+        self.at: dict[int, int] = {}  # where they lie, by their identities; None at 0
 
     def keep(self, *arrays: Any) -> None:
         """Keep arrays of this memory, and note where they lie: nothing else has their identity."""
         self._arrays = arrays
-        self._at = {id(array): address(array) for array in arrays}
-
-    def holds(self, *arrays: Any) -> bool:
-        """Whether each is an array that is kept here, or None."""
-        return {id(array) for array in arrays if array is not None} <= self._at.keys()
-
-    def places(self, arrays: tuple[Any, ...]) -> list[int]:
-        """Where arrays lie that are kept here; 0 for None."""
-        at = self._at
-        return [0 if a is None else at[id(a)] for a in arrays]
+        self.at = {id(None): 0} | {id(array): address(array) for array in arrays}
 
 
 def pinned_block(size: int) -> PinnedBlock | None:

@@ -533,8 +533,8 @@ class Graph:
         """
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
-        read = self._lock.read
-        return read(capture.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
+        read, names = self._lock.read, self._vertices.names
+        return read(capture.begin_snapshot, self._stores, names, compact, max_bytes, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,
@@ -747,8 +747,7 @@ class Graph:
         2
         """
         self._lock.refuse_broken()
-        out, into = self._stores.out, self._stores.into
-        return out.stats.added(into.stats if into else Stats())
+        return self._stores.stats()
 
     @property
     def unchanged(self) -> Unchanged:

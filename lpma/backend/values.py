@@ -9,6 +9,8 @@ numbers and arrays that belong to whoever gets them.
 
 A backend keeps one batch per store in its buffers. So each of these values is valid until the next
 `key_rows`, `locate` or `apply_at_once` of its backend; a `Committed` stays valid.
+
+What is made for every batch is a `Struct`, whose constructor is no function of Python's.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from ..arrays import Array as Array
 from ..pma.layout import Size
@@ -24,6 +28,7 @@ from ..pma.layout import Size
 # The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
 # graph.
 FORWARD, REVERSE, BOTH = 0, 1, 2
+KEYS_A_ROW = 1, 1, 2  # at most, by direction
 MAX_CHANGES = 1 << 19  # keys: what a graph's history keeps, of one batch or several
 
 # What an update by itself does to its key: see SingleOperations.update_one.
@@ -33,7 +38,7 @@ Single = tuple[int, int, int, int]
 Pair = tuple[Array, Array]  # (keys uint64[c], inserted bool[c])
 
 
-class Unread(NamedTuple):
+class Unread(Struct):
     """Changes that stay where a device wrote them until somebody asks."""
 
     number: int
@@ -62,7 +67,7 @@ class Costs:
 ON_CPU = Costs(load=4)
 
 
-class Tally(NamedTuple):
+class Tally(Struct):
     """What a batch's key operations do, in numbers. Markers count as slots."""
 
     touched: int  # leaves in which something is written or moved
@@ -78,7 +83,7 @@ class Tally(NamedTuple):
         return self.delta + 2 * self.deletions
 
 
-class Committed(NamedTuple):
+class Committed(Struct):
     """What a batch amounted to, once applied. Sizes are those after the batch."""
 
     tally: Tally

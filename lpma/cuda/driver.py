@@ -19,12 +19,14 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import cupy
 import numpy as np
 import numpy.typing as npt
 
+from .. import arrays
 from ..cpu import columns
 from ..cpu.behind import Behind
 from .library import NAME, Calls, by_ctypes, by_numba
@@ -39,118 +41,114 @@ MOST_FETCHED = 1 << 12  # bytes; to fetch more takes long in any case
 
 
 class _Thread(threading.local):
-    """Whether this thread has called the runtime, which makes a context for the driver."""
+    """The driver's `calls`, for a thread that has called the runtime, which makes a context."""
 
-    has_context = False
+    def __getattr__(self, name: str) -> Any:
+        """What a thread's first call needs."""
+        global _library, _calls
+        if name != "calls":
+            raise AttributeError(name)
+        cupy.cuda.runtime.free(0)
+        if _calls is None:
+            _library = ctypes.PyDLL(NAME)
+            _calls = by_ctypes(_library)
+        self.calls = _calls
+        return _calls
 
 
-_thread = _Thread()
+thread = _Thread()
 _library: Any = None
-_calls: Calls | None = None
-
-
-def _first_call() -> Calls:
-    """What a thread's first call needs."""
-    global _library, _calls
-    cupy.cuda.runtime.free(0)
-    _thread.has_context = True
-    if _calls is None:
-        _library = ctypes.PyDLL(NAME)
-        _calls = by_ctypes(_library)
-    return _calls
+_calls: Calls | None = None  # the same for all threads
 
 
 def _compiled_calls() -> None:
-    global _calls
-    _first_call()
-    _calls = by_numba(_library)
+    calls = thread.calls
+    vars(calls).update(vars(by_numba(_library)))
     columns.use_id_kernels()  # which look at what callers give
 
 
 compiled = Behind(["lpma.cpu.driver_calls", "lpma.cpu.id_kernels"], _compiled_calls)
 
 
-def _ready() -> Calls:
-    calls = _calls
-    return calls if calls is not None and _thread.has_context else _first_call()
-
-
-def _check(status: int) -> None:
-    if status != DONE:
-        raise cupy.cuda.driver.CUDADriverError(status)
-
-
-def launch(
-    kernel: int, together: bool, blocks: int, threads: int, shared: int, stream: int, at: int
-) -> None:
-    """Launch a kernel; `together`: cooperatively. at: the addresses of its arguments."""
-    calls = _ready()
-    how = calls.launch_together if together else calls.launch
-    _check(how(kernel, blocks, threads, shared, stream, at))
+def fail(status: int) -> None:
+    """Raise CuPy's CUDADriverError for a status that is not DONE."""
+    raise cupy.cuda.driver.CUDADriverError(status)
 
 
 def record(event: Any, stream: Any) -> None:
     """Have an event happen once all is done that was given to a stream."""
-    _check(_ready().record(event.ptr, stream.ptr))
+    if failed := thread.calls.record(event.ptr, stream.ptr):
+        fail(failed)
 
 
 def wait(stream: Any, event: Any) -> None:
     """Have what is given to a stream from now on come after an event."""
-    _check(_ready().wait(stream.ptr, event.ptr))
+    if failed := thread.calls.wait(stream.ptr, event.ptr):
+        fail(failed)
 
 
 def follow(stream: Any, earlier: Any, event: Any = None) -> None:
     """Have it come after what was given to an earlier stream. event: one that is free for that."""
     event = event or cupy.cuda.Event(disable_timing=True)
-    _check(_ready().follow(stream.ptr, earlier.ptr, event.ptr))
+    if failed := thread.calls.follow(stream.ptr, earlier.ptr, event.ptr):
+        fail(failed)
 
 
 def copy(to: int, source: int, size: int, stream: Any) -> None:
     """Copy bytes; memory of the host is page-locked."""
-    if size:
-        _check(_ready().copy(to, source, size, stream.ptr))
+    if size and (failed := thread.calls.copy(to, source, size, stream.ptr)):
+        fail(failed)
 
 
 def clear(at: int, size: int, stream: Any) -> None:
     """Set bytes of the device to 0."""
-    if size:
-        _check(_ready().fill(at, 0, size, stream.ptr))
-
-
-def _kept_ns() -> int:
-    """How long a wait keeps the lock. To have it back would take the switch interval as well."""
-    return max(KEPT_NS, int(1e9 * sys.getswitchinterval()))
+    if size and (failed := thread.calls.fill(at, 0, size, stream.ptr)):
+        fail(failed)
 
 
 def is_done(stream: Any) -> bool:
     """Whether all is done that was given to a stream."""
-    status = _ready().stream_done(stream.ptr, NOT_READY, 0)
-    _check(0 if status == NOT_READY else status)
+    status = thread.calls.stream_done(stream.ptr, NOT_READY, 0)
+    if status not in (DONE, NOT_READY):
+        fail(status)
     return status == DONE
 
 
 def await_stream(stream: Any) -> None:
     """Return once that is so. Raises CuPy's CUDARuntimeError if the device fails."""
-    if _ready().stream_done(stream.ptr, NOT_READY, _kept_ns()) != DONE:
-        stream.synchronize()
+    if thread.calls.stream_done(stream.ptr, NOT_READY, KEPT_NS) != DONE:
+        _await_longer(thread.calls.stream_done, stream)
+
+
+arrays.await_stream = await_stream  # whoever waits for an array waits like this
 
 
 def await_event(event: Any) -> None:
     """Return once an event has happened, or if it was never recorded. Raises as `await_stream`."""
-    if _ready().event_done(event.ptr, NOT_READY, _kept_ns()) != DONE:
-        event.synchronize()
+    if thread.calls.event_done(event.ptr, NOT_READY, KEPT_NS) != DONE:
+        _await_longer(thread.calls.event_done, event)
 
 
-def await_word(at: int, value: int, stream: Any, or_at: int = 0) -> None:
-    """Return once the word at one of these addresses, in page-locked memory, is `value`, which a
+def _await_longer(done: Callable[[int, int, int], int], of: Any) -> None:
+    if done(of.ptr, NOT_READY, _kept_ns() - KEPT_NS) != DONE:
+        of.synchronize()
+
+
+def await_word(at: int, value: int, stream: Any, or_at: int) -> None:
+    """Return once the word at one of two addresses, in page-locked memory, is `value`, which a
     kernel in the stream writes. Raises as `await_stream`."""
-    calls, or_at = _ready(), or_at or at
+    calls = thread.calls
     for look, most_ns in ((calls.look, _kept_ns()), (calls.look_apart, APART_NS)):
         if look(at, or_at, value, stream.ptr, most_ns):
             return
     stream.synchronize()
     words = [ctypes.c_int64.from_address(word).value for word in (at, or_at)]
     assert value in words, "a kernel that has ended has answered"
+
+
+def _kept_ns() -> int:
+    """How long a wait keeps the lock. To have it back would take the switch interval as well."""
+    return max(KEPT_NS, int(1e9 * sys.getswitchinterval()))
 
 
 def zeros(shape: Any, dtype: Any = float) -> Array:

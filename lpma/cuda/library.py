@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any
 
 NAME = "libcuda.so.1"
 POINTER, UNSIGNED, SIZE = ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t
@@ -26,7 +27,8 @@ FUNCTIONS = {
 }
 
 
-class Calls(NamedTuple):
+@dataclass
+class Calls:
     """The calls, on plain integers. All return a status, but for `look` and `look_apart`, which
     say whether they have seen the value. See lpma/cpu/driver_calls.py."""
 

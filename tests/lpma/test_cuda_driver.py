@@ -52,7 +52,7 @@ def test_a_long_wait_lets_other_threads_run(
         driver.record(event, stream)
         before = counting.count
         if what == "word":
-            driver.await_word(memory.ptr, 7, stream)
+            driver.await_word(memory.ptr, 7, stream, memory.ptr)
         elif what == "stream":
             driver.await_stream(stream)
         elif what == "event":
@@ -71,7 +71,8 @@ def _driver(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> Any:
     if not compiled:
         from lpma.cuda.library import by_ctypes
 
-        monkeypatch.setattr(driver, "_calls", by_ctypes(driver._library))
+        for name, call in vars(by_ctypes(driver._library)).items():
+            monkeypatch.setattr(driver.thread.calls, name, call)
     return driver
 
 
@@ -111,7 +112,7 @@ def test_what_the_driver_refuses_is_raised(
     driver = _driver(monkeypatch, compiled)
     stream = cupy.cuda.Stream(non_blocking=True)
     with pytest.raises(cupy.cuda.driver.CUDADriverError, match="INVALID"):
-        driver.launch(0, False, 1, 1, 0, stream.ptr, 0)
+        driver.fail(driver.thread.calls.launch(0, 1, 1, 0, stream.ptr, 0))
     with pytest.raises(cupy.cuda.driver.CUDADriverError, match="INVALID"):
         driver.clear(1 << 20, 8, stream)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -182,13 +183,6 @@ class Driver:
 
     compiled = SimpleNamespace(is_ready=lambda: False, get_ready=lambda: None)
 
-    def launch(
-        self, kernel: int, together: bool, blocks: int, threads: int, shared: int, stream: int,
-        at: int,
-    ) -> None:  # fmt: skip
-        grid = ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_ulong(shared)
-        _launches[kernel](*grid, int(together), ctypes.c_void_p(at))
-
     def record(self, event: Any, stream: Any) -> None:
         event.record(stream)
 
@@ -213,8 +207,8 @@ class Driver:
     def await_event(self, event: Any) -> None:
         event.synchronize()
 
-    def await_word(self, at: int, value: int, stream: Any, or_at: int = 0) -> None:
-        words = [ctypes.c_int64.from_address(word).value for word in (at, or_at or at)]
+    def await_word(self, at: int, value: int, stream: Any, or_at: int) -> None:
+        words = [ctypes.c_int64.from_address(word).value for word in (at, or_at)]
         assert value in words
 
     def zeros(self, shape: Any, dtype: Any = float) -> Any:
@@ -225,6 +219,18 @@ class Driver:
 
     def number(self, array: Any, place: int = 0) -> Any:
         return array.get()[place].item()
+
+
+def _launch(
+    together: int, kernel: int, blocks: int, threads: int, shared: int, stream: int, at: int
+) -> None:
+    """As lpma.cuda.library.Calls have it."""
+    grid = ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_ulong(shared)
+    _launches[kernel](*grid, together, ctypes.c_void_p(at))
+
+
+def _look(at: int, or_at: int, value: int, stream: int, most_ns: int) -> bool:
+    return value in [ctypes.c_int64.from_address(word).value for word in (at, or_at)]
 
 
 CALLS = [name for name in vars(Driver) if name[0] != "_"]
@@ -251,15 +257,21 @@ def install(
         driver=SimpleNamespace(launchKernel=None, launchCooperativeKernel=None),
     )  # fmt: skip
     sys.modules["cupy"] = cupy
+    from lpma import arrays
     from lpma.backend.cuda.store import virtual_memory
     from lpma.cuda import driver, launch, modules
 
     driven = calls()
+    compiled = SimpleNamespace(
+        launch=partial(_launch, 0), launch_together=partial(_launch, 1), look=_look
+    )
     for module, name, instead in (
         (modules, "function", Kernel),
         (modules, "begin", lambda files: None),
         (launch, "resident_blocks", lambda *_: BLOCKS),
         (virtual_memory, "is_supported", lambda _: False),
+        (driver, "thread", SimpleNamespace(calls=compiled)),
+        (arrays, "await_stream", driven.await_stream),
         *((driver, name, getattr(driven, name)) for name in CALLS),
     ):
         setattr(module, name, instead)

@@ -20,7 +20,7 @@ from ..launch.mailbox import Mailbox
 from ..launch.options import source
 from ..read.kernels import launch_on
 from ..read.neighbors import Neighbors
-from ..read.reader import Reader, Reading
+from ..read.reader import Reader
 from ..store.segments import Segments
 from ..store.shapes import Shapes
 from ..store.work import Work
@@ -81,8 +81,8 @@ class SingleOperationPath:
         return cupy.asnumpy(row[1])
 
     def count_neighbors_of(self, segments: Segments, src: int) -> Array:
-        with Reading(self._reader) as reading:
-            counts = reading.new(1, np.int64)
+        with self._reader as reader:
+            (counts,) = reader.new((1, np.int64))
             launch_on(
                 segments, "one", "count_one", WARP, segments.record, src, counts, block=WARP
             )  # fmt: skip
@@ -92,13 +92,16 @@ class SingleOperationPath:
         self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
         weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
     ) -> Single:  # fmt: skip
-        mailbox, bounds_at, work = self._mailbox, self._shapes.bounds_at, self._work
+        mailbox, work = self._mailbox, self._work
         ticket = mailbox.next_ticket()
-        other = segments if back is None else back
-        how = NONE if back is None else SAME if back is segments else ANOTHER
+        other, how = segments, NONE if back is None else SAME
+        if back is not None and back is not segments:
+            other, how = back, ANOTHER
         with self._context:
+            bounds_at = self._shapes.bounds_at(segments)
+            others_at = bounds_at if other is segments else self._shapes.bounds_at(other)
             request = REQUEST.pack(
-                mailbox.at, ticket, *bounds_at(segments), *bounds_at(other), weight,
+                mailbox.at, ticket, *bounds_at, *others_at, weight,
                 time, least_held, src, dst, kind, from_top, back_from_top, how,
             )  # fmt: skip
             args = segments.record, other.record, np.frombuffer(request, f"V{REQUEST.size}")
