@@ -10,7 +10,6 @@ method=     takes             by                                                
 "auto"      any p, q          one of these, by a rule                                  counting.py
 
     bipartite/   the two sides of a graph, its (q, p)-core, and the order by degree
-    paper/       the GBC paper's own search, for its tables
     counting     the rule, for one size and for all
     listing      bicliques one by one
     progress     progress callbacks and Ctrl-C while kernels run
@@ -51,9 +50,7 @@ def count_bicliques(
 ) -> int:
     """The number of (p, q)-bicliques of a bipartite graph: p vertices on the left, q on the right.
 
-    >>> import lpma, algorithms
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5])
+    >>> graph = lpma.from_edges([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5], device="cpu")
     >>> algorithms.count_bicliques(graph.snapshot(), 2, 2, left=3)
     1
 
@@ -97,9 +94,7 @@ def count_all_bicliques(
 ) -> dict[tuple[int, int], int]:
     """{(p, q): the number of (p, q)-bicliques} for p from 1 to p_max and q from 1 to q_max.
 
-    >>> import lpma, algorithms
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5])
+    >>> graph = lpma.from_edges([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5], device="cpu")
     >>> algorithms.count_all_bicliques(graph.snapshot(), 2, 2, left=3)
     {(1, 1): 6, (1, 2): 4, (2, 1): 3, (2, 2): 1}
 

@@ -68,7 +68,7 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     if b.on_device:
         method = _by_gbc if least <= FEW or _is_little(b, p, q) else _by_pivot
         return method(b, p, q, memory_limit)
-    search = choose_anchor(b, p, q, choose=True, priority=True, common=True)
+    search = choose_anchor(b, p, q)
     work = estimate.work(search)
     if least > FEW and work > MOST_WORK["cpu"]:
         return _by_pivot(b, p, q, memory_limit)
@@ -76,7 +76,7 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     if found is not None:
         return found[p, q]
     with part(TRIED, 1):
-        return gbc.count_by(search, memory_limit=memory_limit)
+        return gbc.count_by(search, memory_limit)
 
 
 def _tried(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes, work: float) -> pivot.Counts | None:
@@ -91,9 +91,8 @@ def _tried(b: Bipartite, least: pivot.Sizes, most: pivot.Sizes, work: float) -> 
 def _is_little(b: Bipartite, p: int, q: int, choose: bool = True) -> bool:
     """Whether enumerating subsets is expected to end soon. choose: subsets of the cheaper side;
     else of the left one."""
-    search = choose_anchor(b, p, q, choose=choose, priority=True, common=True)
     most = MOST_WORK["cuda" if b.on_device else "cpu"]
-    return estimate.work(search, most) <= most
+    return estimate.work(choose_anchor(b, p, q, choose), most) <= most
 
 
 def _closed(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
@@ -116,7 +115,7 @@ def _by_wedges(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
 
 
 def _by_gbc(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
-    return gbc.count(b, p, q, memory_limit=memory_limit)
+    return gbc.count(b, p, q, memory_limit)
 
 
 def _by_pivot(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
@@ -209,10 +208,7 @@ def _row_by_row(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
 def _searches(b: Bipartite, of_left: range, least: int) -> list[Search]:
     """For each of these p, the search for p-subsets of the left side with at least `least` common
     neighbours."""
-    return [
-        choose_anchor(trimmed(b, p, least), p, least, choose=False, priority=True, common=True)
-        for p in of_left
-    ]
+    return [choose_anchor(trimmed(b, p, least), p, least, choose=False) for p in of_left]
 
 
 def _by_histograms(searches: list[Search], q_max: int) -> pivot.Counts:

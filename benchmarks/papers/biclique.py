@@ -7,14 +7,11 @@ Its other programs (BCL and BCLP, for the CPU) and the tools that it compares pa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite, trimmed
-from algorithms.biclique.gbc import GBC, GbcOptions
-from algorithms.biclique.paper.truncated import truncated
 from ingest import datasets
 
 from ..report import Report, Setting
@@ -23,13 +20,15 @@ from . import biclique_programs as programs
 from . import published
 from .biclique_programs import OURS, about, times
 from .border import reordered
+from .gbc import GBC, Program
+from .gbc.truncated import truncated
 
 DEVICE = "cuda"
 P, Q = 3, 3  # of the tables, on graphs smaller than those of the paper, which has (8, 8)
 BUDGETS_MB = (None, 256, 64, 16)
 OFF = {
     "NH": {"hybrid": False},
-    "NB": {"rows": "csr"},
+    "NB": {"truncated": False},
     "NW": {"edges": False, "stealing": False},
     "no priority": {"priority": False},
     "no anchor": {"anchor": False},
@@ -62,37 +61,24 @@ def _queries(setting: Setting, name: str, queries: tuple[tuple[int, int], ...]) 
     return report
 
 
-def figure9(setting: Setting) -> list[Report]:
-    """GBC without one of its parts, and ours without one of its own.
+def figure9(setting: Setting) -> Report:
+    """GBC without one of its parts.
 
     NH: without the hybrid exploration. NB: without truncated bitmaps and Border, that is, by binary
     search in plain rows. NW: without the balancing of work before and while it runs. Numbers are
     how many times longer the program takes."""
-    reports = {
-        what: Report(f"biclique-figure9-{what}", "without a part: times longer than `all`, seconds")
-        for what in ("GBC", "ours")
-    }
-    queries = ((3, 3), (4, 4), (4, 12), (3, 5), (5, 3), (12, 4))
+    report = Report("biclique-figure9", "GBC without a part: times longer than `all`, seconds")
+    without = {name: GBC._replace(**parts) for name, parts in OFF.items()}
     for graph, b in programs.graphs(DEVICE, setting.quick):
         ordered = reordered(b)
-        for p, q in queries:
-            for what, program in (("GBC", GBC), ("ours", GbcOptions())):
-                if setting.out_of_time():
-                    return list(reports.values())
-                _, seconds = times(b, p, q, _variants(program), ordered)
-                whole = seconds.pop("all")
-                row = about(graph, b) | {"p": p, "q": q, "all": whole}
-                row |= {name: taken / whole for name, taken in seconds.items()}
-                reports[what].add(row)
-    return list(reports.values())
-
-
-def _variants(program: GbcOptions) -> dict[str, GbcOptions]:
-    """The program, complete and without one part at a time."""
-    without = {name: replace(program, **parts) for name, parts in OFF.items()}  # type: ignore[arg-type]
-    if program.rows != "htb":
-        del without["NB"]
-    return {"all": program} | without
+        for p, q in ((3, 3), (4, 4), (4, 12), (3, 5), (5, 3), (12, 4)):
+            if setting.out_of_time():
+                return report
+            _, seconds = times(b, p, q, {"all": GBC} | without, ordered)
+            whole = seconds.pop("all")
+            row = about(graph, b) | {"p": p, "q": q, "all": whole}
+            report.add(row | {name: taken / whole for name, taken in seconds.items()})
+    return report
 
 
 def figure10(setting: Setting) -> Report:
@@ -161,11 +147,10 @@ def table3(setting: Setting) -> list[Report]:
     Seconds of the count alone, the order given; *words*: of the truncated bitmaps of the layer that
     is searched from the left."""
     report = Report("biclique-table3", f"GBC on graphs by their order, ({P}, {Q}), seconds")
-    program = {"GBC": GBC}
     for name, b in _in_time(setting):
         row = about(name, b)
         for order, graph in (("no reorder", b), ("Border", reordered(b))):
-            _, seconds = times(graph, P, Q, program)
+            _, seconds = times(graph, P, Q, {"GBC": GBC})
             words = len(truncated(graph.left_indptr, graph.left_indices).words)
             row |= {f"words, {order}": words, order: seconds["GBC"]}
         report.add(row | {"ratio": row["no reorder"] / row["Border"]})
@@ -176,23 +161,16 @@ def table4(setting: Setting) -> list[Report]:
     """Balancing work before it runs, while it runs, both, and neither.
 
     Before: tasks are second vertices, not roots. While: tasks are taken as workers come free."""
-    paper = _balanced(setting, "biclique-table4", "GBC", GBC)
-    ours = _balanced(setting, "biclique-table4-compact", "ours", GbcOptions())
-    graphs = published.BICLIQUE_GRAPHS_OF_TABLE_4
-    return [paper, ours, _quoted(4, published.BICLIQUE_TABLE_4, graphs)]
-
-
-def _balanced(setting: Setting, name: str, what: str, program: GbcOptions) -> Report:
-    report = Report(name, f"{what} by how work is balanced, ({P}, {Q}), seconds")
+    report = Report("biclique-table4", f"GBC by how work is balanced, ({P}, {Q}), seconds")
     by_balance = {
-        "joint": program,
-        "pre-runtime": replace(program, stealing=False),
-        "runtime": replace(program, edges=False),
-        "no balance": replace(program, edges=False, stealing=False),
+        "joint": GBC,
+        "pre-runtime": GBC._replace(stealing=False),
+        "runtime": GBC._replace(edges=False),
+        "no balance": GBC._replace(edges=False, stealing=False),
     }
-    for graph, b in _in_time(setting):
-        report.add(about(graph, b) | times(b, P, Q, by_balance)[1])
-    return report
+    for name, b in _in_time(setting):
+        report.add(about(name, b) | times(b, P, Q, by_balance)[1])
+    return [report, _quoted(4, published.BICLIQUE_TABLE_4, published.BICLIQUE_GRAPHS_OF_TABLE_4)]
 
 
 def table5(setting: Setting) -> list[Report]:
@@ -206,7 +184,7 @@ def table5(setting: Setting) -> list[Report]:
         border, graph = on_host(partial(reordered, b))
         transform = partial(truncated, graph.left_indptr, graph.left_indices)
         row = {"HTB": alone(transform, rounds=1), "reorder": border}
-        parts = {"counting": GBC, "ours": GbcOptions()}
+        parts: dict[str, Program | None] = {"counting": GBC, "ours": None}
         report.add(about(name, b) | row | times(graph, P, Q, parts)[1])
     return [report, _quoted(5, published.BICLIQUE_TABLE_5)]
 

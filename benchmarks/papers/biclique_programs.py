@@ -14,6 +14,7 @@ left out of a query ("–") if ours already takes long: see `times`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,16 @@ import numpy.typing as npt
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite, bipartite, trimmed
-from algorithms.biclique.gbc import GBC, GBL, GbcOptions
 from ingest import datasets
 
 from ..stopwatch import Figure, WrongAnswer, on_host
 from ..stopwatch import median as median_of
+from . import gbc as paper
 
 Array = npt.NDArray[Any]
 
 OURS = "compact"
-PROGRAMS = {OURS: GbcOptions(), "GBC": GBC, "GBL": GBL}
+PROGRAMS = {OURS: None, "GBC": paper.GBC, "GBL": paper.GBL}
 REAL = ("wiki-Vote", "bip-gowalla", "bip-jodie-wikipedia")
 SYNTHETIC = {"S1": (6_720, 5_300, 207_146), "S2": (12_720, 11_100, 220_651)}  # |U|, |V|, |E|
 QUICK = (300, 200, 3_000)
@@ -83,11 +84,12 @@ def of_edges(device: str, left: Array, right: Array) -> Bipartite:
 
 
 def times(
-    b: Bipartite, p: int, q: int, programs: Mapping[str, GbcOptions] = PROGRAMS,
+    b: Bipartite, p: int, q: int, programs: Mapping[str, paper.Program | None] = PROGRAMS,
     ordered: Bipartite | None = None,
 ) -> tuple[int, dict[str, float]]:  # fmt: skip
     """The count, and each program's seconds, the median of ROUNDS; NaN for what is left out. All
-    must agree with the first. ordered: the graph in Border's order, for truncated bitmaps."""
+    must agree with the first. ordered: the graph in Border's order, for truncated bitmaps. A
+    program that is None is ours."""
     seconds: dict[str, float] = {}
     expected: int | None = None
     for name, program in programs.items():
@@ -95,7 +97,8 @@ def times(
         if ours > OURS_MOST_S.get(name, OURS_MOST_S["GBC"]):
             seconds[name] = float("nan")
             continue
-        graph = ordered if ordered is not None and program.rows == "htb" else b
+        truncated = program is not None and program.truncated
+        graph = ordered if ordered is not None and truncated else b
         count, seconds[name] = median(graph, _counter(p, q, program))
         if expected not in (None, count):
             raise WrongAnswer(f"{name} ({p}, {q}): {count} instead of {expected}")
@@ -103,8 +106,9 @@ def times(
     return expected or 0, seconds
 
 
-def _counter(p: int, q: int, program: GbcOptions) -> Callable[[Bipartite], int]:
-    return lambda b: gbc.count(trimmed(b, p, q), p, q, program)
+def _counter(p: int, q: int, program: paper.Program | None) -> Callable[[Bipartite], int]:
+    count = gbc.count if program is None else partial(paper.count, program=program)
+    return lambda b: count(trimmed(b, p, q), p, q)
 
 
 def median(b: Bipartite, action: Callable[[Bipartite], Any]) -> tuple[Any, Figure]:

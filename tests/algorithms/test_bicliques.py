@@ -192,9 +192,7 @@ def test_the_work_of_enumerating_is_estimated(device: str) -> None:
     """Exactly, where the graph is complete; to a factor, where subsets can be counted; so that a
     graph in part complete is not enumerated."""
     n, k = 40, 6
-    search = choose_anchor(
-        bipartite(complete(device, n, n), n), k, k, choose=True, priority=True, common=True
-    )
+    search = choose_anchor(bipartite(complete(device, n, n), n), k, k)
     exact = sum(comb(n, size) for size in range(2, k + 1))
     assert estimate.work(search) == pytest.approx(exact, rel=0.2)
     rng = np.random.default_rng(1)

@@ -1,5 +1,5 @@
-"""Bicliques counted by enumeration: every program of the parts of GBC against brute force, closed
-forms and known counts; the choice of an anchor, and truncated bitmaps."""
+"""Bicliques counted by enumeration, against brute force, closed forms and known counts; the choice
+of an anchor."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import trimmed
-from algorithms.biclique.gbc import GBC, GBL, ROWS, GbcOptions
 from algorithms.biclique.gbc.anchor import choose_anchor
 from algorithms.biclique.gbc.types import Anchored, Search
-from algorithms.biclique.paper.truncated import truncated
+from benchmarks.papers import gbc as paper
 from lpma.arrays import to_host
 from tests.conftest import real_graph
 from tests.support.bicliques import (
@@ -33,34 +32,28 @@ from tests.support.bicliques import (
 Array = npt.NDArray[Any]
 
 
-# Each part alone turned off, and all of them.
-PARTS = ("anchor", "priority", "common", "hybrid", "edges", "stealing")
-LESS = [{}, *({part: False} for part in PARTS), dict.fromkeys(PARTS, False)]
-PROGRAMS = [GbcOptions(rows=rows, **switched) for rows in ROWS for switched in LESS]
-
-
 # Counts -----------------------------------------------------------------------------------------
 
 
 @given(graph=edges(), p=st.integers(1, 6), q=st.integers(1, 6))
-def test_every_program_counts(device: str, graph: Any, p: int, q: int) -> None:
+def test_counts(device: str, graph: Any, p: int, q: int) -> None:
     b = bipartite_of(device, *graph)
     expected = brute(b, p, q)
-    for program in PROGRAMS:
-        count = gbc.count(b, p, q, program)
-        assert type(count) is int
-        assert count == expected, program
+    count = gbc.count(b, p, q)
+    assert type(count) is int
+    assert count == expected
     assert gbc.count(b.swapped(), q, p) == expected
+    assert gbc.count_by(choose_anchor(b, p, q, choose=False)) == expected
 
 
 @pytest.mark.parametrize("p, q", [(2, 2), (3, 3), (3, 5), (5, 3), (4, 4), (6, 4), (5, 2)])
-def test_programs_agree_on_larger_graphs(device: str, p: int, q: int) -> None:
+def test_larger_graphs(device: str, p: int, q: int) -> None:
     """Bitmaps of several words, packed and unpacked levels, several threads."""
     b = random_graph(device, 150, 200, 4500, seed=p * 10 + q)
-    expected = gbc.count(b, p, q, GbcOptions(rows="csr", hybrid=False))
+    expected = paper.count(b, p, q, paper.GBL)
     assert expected > 0
-    for program in (GbcOptions(), GbcOptions(hybrid=False), GbcOptions(anchor=False), GBC, GBL):
-        assert gbc.count(b, p, q, program) == expected, program
+    assert gbc.count(b, p, q) == expected
+    assert gbc.count_by(choose_anchor(b, p, q, choose=False)) == expected
     assert gbc.count(b.swapped(), q, p) == expected
     if p == 3:
         assert expected == brute(b, p, q)
@@ -76,8 +69,7 @@ def test_complete_graphs(device: str, a: int, b: int, p: int, q: int) -> None:
     expected = comb(a, p) * comb(b, q)
     if (a, b) == (4, 1100):
         assert expected > 2**300
-    for rows in ROWS:
-        assert gbc.count(graph, p, q, GbcOptions(rows=rows, anchor=False)) == expected
+    assert gbc.count_by(choose_anchor(graph, p, q, choose=False)) == expected
     assert gbc.count(graph.swapped(), q, p) == expected
 
 
@@ -112,29 +104,20 @@ def test_butterflies_of_real_graphs(device: str, name: str, butterflies: int) ->
     columns = real_graph(name)
     left, right = columns["src"], columns["dst"]
     b = bipartite_of(device, left.max() + 1, right.max() + 1, left.tolist(), right.tolist())
-    for program in (GbcOptions(), GBC, GBL):
-        assert gbc.count(b, 2, 2, program) == butterflies
+    assert gbc.count(b, 2, 2) == butterflies
 
 
-def test_unknown_rows_are_refused() -> None:
-    with pytest.raises(ValueError, match="compact, htb, csr"):
-        GbcOptions(rows="bitmap")
+# Anchors ---------------------------------------------------------------------------------------
 
 
-# Anchors, truncated bitmaps -----------------------------------------------------------------------
-
-
-@given(graph=edges(), least=st.integers(1, 3), common=st.booleans())
-def test_ranks_rise_with_two_hop_neighbors(
-    device: str, graph: Any, least: int, common: bool
-) -> None:
+@given(graph=edges(), least=st.integers(1, 3))
+def test_ranks_rise_with_two_hop_neighbors(device: str, graph: Any, least: int) -> None:
     b = bipartite_of(device, *graph)
-    chosen = choose_anchor(b, 2, least, choose=False, priority=True, common=common).graph
+    chosen = choose_anchor(b, 2, least, choose=False).graph
     indptr, indices = to_host(chosen.indptr), to_host(chosen.indices)
     rows = [set(indices[x:y].tolist()) for x, y in itertools.pairwise(indptr.tolist())]
-    needed = least if common else 1
     counts = [
-        sum(len(x & y) >= needed for j, y in enumerate(rows) if i != j) for i, x in enumerate(rows)
+        sum(len(x & y) >= least for j, y in enumerate(rows) if i != j) for i, x in enumerate(rows)
     ]
     assert counts == sorted(counts)
     back = {(int(u), v) for v, row in enumerate(lists_of(chosen)) for u in row}
@@ -147,21 +130,4 @@ def test_the_cheaper_layer_is_chosen(device: str) -> None:
     hubs, leaves = np.divmod(np.arange(3 * 50), 50)
     b = bipartite_of(device, 3, 50, hubs.tolist(), leaves.tolist())
     for graph, p, q in ((b, 3, 3), (b.swapped(), 3, 3)):
-        assert (
-            choose_anchor(graph, p, q, choose=True, priority=True, common=True).graph.num_anchors
-            == 3
-        )
-
-
-@given(graph=edges(most=80), width=st.sampled_from([1, 32]))
-def test_truncated_bitmaps(device: str, graph: Any, width: int) -> None:
-    b = bipartite_of(device, *graph)
-    rows = truncated(b.left_indptr, b.left_indices, width)
-    indptr, words, bits = (to_host(a) for a in (rows.indptr, rows.words, rows.bits))
-    assert (words.dtype, bits.dtype, indptr.dtype) == (np.uint32, np.uint32, np.int64)
-    got = []
-    for x, y in itertools.pairwise(indptr.tolist()):
-        assert (np.diff(words[x:y].astype(int)) > 0).all()
-        pairs = zip(words[x:y].tolist(), bits[x:y].tolist(), strict=True)
-        got.append([word * width + i for word, set_ in pairs for i in range(32) if set_ >> i & 1])
-    assert got == left_lists(b)
+        assert choose_anchor(graph, p, q).graph.num_anchors == 3

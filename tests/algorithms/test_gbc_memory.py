@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import Bipartite
-from algorithms.biclique.gbc import ROWS, GbcOptions, two_hop_cpu
+from algorithms.biclique.gbc import two_hop_cpu
+from algorithms.biclique.gbc.anchor import cheaper_layer
 from algorithms.biclique.gbc.bcpar_cpu import bcpar
 from algorithms.biclique.gbc.compact_cpu import WORD
 from algorithms.biclique.gbc.job_cuda import LEAST_CELLS, WARPS, Job, Launches
@@ -46,14 +47,13 @@ def grouped(device: str, size: int, m: int, seed: int) -> Bipartite:
 
 
 @pytest.mark.parametrize("p, q", [(3, 2), (3, 3), (5, 2)])
-@pytest.mark.parametrize("rows", ROWS)
-def test_every_number_of_parts_agrees(device: str, p: int, q: int, rows: str) -> None:
+def test_every_number_of_parts_agrees(device: str, p: int, q: int) -> None:
     b = grouped(device, 20, 8000, seed=5)
     expected = gbc.count(b, p, q)
     refused = 0
     for limit in (*LIMITS, 1 << 30):
         try:
-            assert gbc.count(b, p, q, GbcOptions(rows=rows), memory_limit=limit) == expected
+            assert gbc.count(b, p, q, memory_limit=limit) == expected
         except ValueError:
             refused += 1
     assert refused < len(LIMITS)
@@ -65,7 +65,7 @@ def parts_of(b: Bipartite, least: int, limit: int) -> tuple[Anchored, Array, lis
     return (
         g,
         num_candidates,
-        list(bcpar(g, num_candidates, least, prices(3, 600, GbcOptions()), WORD, limit)),
+        list(bcpar(g, num_candidates, least, prices(3, 600), WORD, limit)),
     )
 
 
@@ -87,7 +87,7 @@ def test_parts_are_independent(limit: int) -> None:
             sharing = sum(len(rows[u] & row) >= 3 for row in rows[u + 1 :])
             assert sharing == part.num_candidates[u]
         cells = (part.num_candidates.astype(int) * -(-np.diff(graph.indptr) // WORD)).max()
-        cost = prices(3, 600, GbcOptions()).least(
+        cost = prices(3, 600).least(
             graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1,
             int(part.num_candidates.max()), int(cells),
         )  # fmt: skip
@@ -151,20 +151,19 @@ def peak(device: str) -> Iterator[Any]:
     yield measure_on_device
 
 
-@pytest.mark.parametrize("rows", ["compact", "htb"])
 @pytest.mark.parametrize("limit", [1 << 20, 3 << 19])
-def test_the_limit_is_kept(device: str, peak: Any, rows: str, limit: int) -> None:
+def test_the_limit_is_kept(device: str, peak: Any, limit: int) -> None:
     """Searches hold no more than the limit. (On the CPU the copy of the graph and the numbers for
     each vertex are host memory, too, and are added.)"""
     b = grouped(device, 100, 60_000, seed=9)
-    program = GbcOptions(rows=rows, priority=False, anchor=False)
-    expected = gbc.count(b, 3, 3, program)
-    unlimited = peak(lambda: gbc.count(b, 3, 3, program, memory_limit=1 << 30))
-    held = peak(lambda: gbc.count(b, 3, 3, program, memory_limit=limit))
-    assert gbc.count(b, 3, 3, program, memory_limit=limit) == expected
+    search, _ = cheaper_layer(b, 3, 3, choose=False)
+    expected = gbc.count_by(search)
+    unlimited = peak(lambda: gbc.count_by(search, 1 << 30))
+    held = peak(lambda: gbc.count_by(search, limit))
+    assert gbc.count_by(search, limit) == expected
     of_host = 120 * (4000 + 4000) if device == "cpu" else 0
     assert held <= limit + of_host
-    if (device, rows) != ("cpu", "compact"):  # which there has less than either limit to hold
+    if device != "cpu":  # which has less than either limit to hold
         assert held < unlimited
 
 
@@ -195,18 +194,15 @@ def test_too_small_a_limit_says_what_is_needed() -> None:
 
 @given(
     of_root=st.lists(st.tuples(st.integers(2, 5000), st.integers(1, 300)), min_size=1, max_size=9),
-    depth=st.integers(3, 9), spare=st.integers(0, 10**8), compact=st.booleans(),
-    most=st.integers(1, 1000),
+    depth=st.integers(3, 9), spare=st.integers(0, 10**8), most=st.integers(1, 1000),
 )  # fmt: skip
-def test_spaces_fit(
-    of_root: list[tuple[int, int]], depth: int, spare: int, compact: bool, most: int
-) -> None:
+def test_spaces_fit(of_root: list[tuple[int, int]], depth: int, spare: int, most: int) -> None:
     """On a device, the workspaces of all warps fit, and one of the launches has space for the
     levels of every root."""
     columns, lines = np.array(of_root).T
     starts, cells = (np.concatenate(([0], np.cumsum(x))) for x in (columns, columns * lines))
     roots = np.arange(len(columns))
-    job = Job(roots, starts, cells, lines, 10, 300, 400, depth, compact)
+    job = Job(roots, starts, cells, lines, 10, 400, depth)
     launches = Launches.of(job, most, spare)
     assert 1 <= launches.blocks <= most
     budget = spare + WARPS * job.warp_bytes(job.level_cells)
@@ -227,7 +223,7 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
 
     left, right = np.nonzero(np.random.default_rng(12).random((80, 200)) < 0.5)
     b = bipartite_of("cuda", 80, 200, left.tolist(), right.tolist())
-    expected = gbc.count(b, 4, 5, GbcOptions(rows="csr"))
+    expected = gbc.count(b, 4, 5)
     marked = []
 
     def record(name: str, kernel: Any, blocks: int, block: int, args: Any, *more: Any) -> None:
@@ -238,11 +234,5 @@ def test_pairs_beyond_a_warps_space(cupy: Any, monkeypatch: pytest.MonkeyPatch) 
     start = launch.start
     monkeypatch.setattr(launch, "start", record)
     monkeypatch.setattr(job_cuda, "LEAST_CELLS", 8)
-    for program in (
-        GbcOptions(),
-        GbcOptions(edges=False),
-        GbcOptions(hybrid=False, stealing=False),
-    ):
-        marked.clear()
-        assert gbc.count(b, 4, 5, program, memory_limit=1 << 18) == expected
-        assert set(marked) == {0, 1}
+    assert gbc.count(b, 4, 5, memory_limit=1 << 18) == expected
+    assert set(marked) == {0, 1}

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 
 from algorithms.biclique.bipartite import Bipartite
-from algorithms.biclique.paper.truncated import truncated
 from benchmarks.papers.border import reordered
+from benchmarks.papers.gbc.truncated import truncated
 from lpma.arrays import to_host
 from tests.support.bicliques import bipartite_of, edges, left_lists
 

@@ -105,10 +105,6 @@ def _pattern(node: ast.expr) -> str | None:
 
 def instances(file: str) -> tuple[str, ...]:
     """The instances of templates in a file of the algorithms that the host may launch."""
-    if file == "algorithms/biclique/gbc/compact.cu":
-        return tuple(f"search<{hybrid}>" for hybrid in FLAGS)
-    if file == "algorithms/biclique/paper/truncated.cu":
-        return tuple(f"search<{plain}, {hybrid}>" for plain in FLAGS for hybrid in FLAGS)
     if file == "algorithms/core/paper/peel.cu":
         peel = host("algorithms.core.paper.cuda")
         scans = (f"scan<{i}>" for i in peel.COMPACTIONS.values())
@@ -191,7 +187,8 @@ def test_the_benchmarks_kernels_compile(compiler: Compiler, age: int) -> None:
         for defined in macros.get(Path(file).stem, [{}]):
             name = file.removeprefix("benchmarks/").removesuffix(".cu")
             code, options = given(name, defined)
-            assert compiler.compile(code, options, compiler.architectures[age])
+            asked = host("lpma.cuda.sources").instances(file)
+            assert compiler.compile(code, options, compiler.architectures[age], asked)
 
 
 def test_what_doctor_tries_compiles(compiler: Compiler, age: int) -> None:

@@ -12,12 +12,9 @@ every c, in 64 bits, which no count can exceed, since subsets are visited one by
 counts times C(c, q) is taken in Python's integers. One histogram answers for its own q and all
 larger ones.
 
-*Rows.* `GbcOptions.rows` names one of three representations of neighbourhoods:
-    compact   ours: a root's candidates have bitmaps over the root's neighbours, and every level
-              below packs them again to the bits and candidates that are left (`compact_cpu`)
-    htb       the paper's hierarchical truncated bitmaps (`paper.truncated`, `paper.truncated_cpu`)
-    csr       the paper's baseline: binary search in sorted rows, by the same code
-`GBC` and `GBL` are the paper's program and its baseline.
+*Rows.* A root's candidates have bitmaps over the root's neighbours, and every level below packs
+them again to the bits and candidates that are left (`compact_cpu`). The paper's hierarchical
+truncated bitmaps and its baseline, binary search in rows, are programs of benchmarks/papers/gbc.
 
 *Memory.* `memory_limit` bounds what a search holds: the part of the graph being counted (`parts`),
 its tables of two-hop neighbours, candidates, bitmaps and workspaces. It does not bound what is held
@@ -27,11 +24,11 @@ device the copy is there too; the parts are chosen on the host.
 
 REQUIRES: p, q ≥ 1. The graph should be trimmed to its (q, p)-core beforehand.
 
-    types          the graph and the query, the switches of the method, the price of memory
+    types          the graph and the query, the price of memory
     anchor         chooses the layer and ranks its vertices; two_hop_cpu, two_hop_cuda, two_hop.cu
     estimate       how much work a search would be
     parts          divides a graph within a budget of memory (bcpar_cpu)
-    search_cpu     workspaces and threads; tasks_cpu hands out roots, compact_cpu searches them
+    search_cpu     workspaces and threads; compact_cpu searches roots
     search_cuda    batches and launches, whose sizes job_cuda finds; compact.cu
 
 Oracle: brute force, closed forms and known counts (tests/algorithms/test_gbc.py).
@@ -49,32 +46,24 @@ from ...arrays import Array, by_device
 from ..bipartite import Bipartite
 from . import parts
 from .anchor import choose_anchor
-from .types import GBC, GBL, ROWS, GbcOptions, Search
+from .types import Search
 
-__all__ = ["GBC", "GBL", "ROWS", "GbcOptions", "Search", "count", "count_by", "histogram", "total"]
-
-
-OURS = GbcOptions()
+__all__ = ["Search", "count", "count_by", "histogram", "total"]
 
 
-def count(
-    b: Bipartite, p: int, q: int, options: GbcOptions = OURS, memory_limit: int | None = None
-) -> int:
+def count(b: Bipartite, p: int, q: int, memory_limit: int | None = None) -> int:
     """The number of (p, q)-bicliques, p vertices on the left: a Python int, exact.
 
     memory_limit: bytes that the search may hold, in the sense of the module's docstring; None: no
     limit. Raises BatchError if it is too small for one root; the message says how much is needed.
     """
     with device_of(b.left_indptr):
-        search = choose_anchor(
-            b, p, q, choose=options.anchor, priority=options.priority, common=options.common
-        )
-        return count_by(search, options, memory_limit)
+        return count_by(choose_anchor(b, p, q), memory_limit)
 
 
-def count_by(search: Search, options: GbcOptions = OURS, memory_limit: int | None = None) -> int:
+def count_by(search: Search, memory_limit: int | None = None) -> int:
     """As `count`, by a search that `choose_anchor` has prepared."""
-    return total(histogram(search, options, memory_limit), search.least)
+    return total(histogram(search, memory_limit), search.least)
 
 
 def total(found: Array, q: int) -> int:
@@ -84,7 +73,7 @@ def total(found: Array, q: int) -> int:
     return sum(int(found[c]) * comb(c, q) for c in np.flatnonzero(found).tolist() if c >= q)
 
 
-def histogram(search: Search, options: GbcOptions = OURS, memory_limit: int | None = None) -> Array:
+def histogram(search: Search, memory_limit: int | None = None) -> Array:
     """uint64[largest degree + 1], on the host: at c, for c ≥ `search.least`, how many of the
     search's subsets have c common neighbours; entries below are meaningless."""
     graph = search.graph
@@ -95,7 +84,6 @@ def histogram(search: Search, options: GbcOptions = OURS, memory_limit: int | No
         return of_vertices.astype(np.uint64)
     engine = by_device(graph.indptr, __name__, "search")
     if memory_limit is not None:
-        return parts.search(engine, search, bins, options, memory_limit)
-    least = search.least if options.common else 1
-    num_candidates = by_device(graph.indptr, __name__, "two_hop").num_candidates(graph, least)
-    return engine.search(search, num_candidates, bins, options, None)
+        return parts.search(engine, search, bins, memory_limit)
+    two_hop = by_device(graph.indptr, __name__, "two_hop")
+    return engine.search(search, two_hop.num_candidates(graph, search.least), bins, None)

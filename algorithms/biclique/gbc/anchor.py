@@ -25,34 +25,32 @@ from ..bipartite import Bipartite
 from .types import Anchored, Search
 
 
-def choose_anchor(
-    b: Bipartite, p: int, q: int, *, choose: bool, priority: bool, common: bool
-) -> Search:
-    """The search for (p, q)-bicliques on one layer of b.
+def choose_anchor(b: Bipartite, p: int, q: int, choose: bool = True) -> Search:
+    """The search for (p, q)-bicliques on the cheaper layer of b, or if not `choose` on the left
+    one, its vertices numbered by rank."""
+    return ranked(*cheaper_layer(b, p, q, choose))
 
-    choose: on the cheaper layer; else on the left one. priority: rank anchors as above; else by id.
-    common: count only two-hop neighbours that share enough vertices; else all."""
+
+def cheaper_layer(b: Bipartite, p: int, q: int, choose: bool) -> tuple[Search, Array]:
+    """The search on a layer as it is numbered, and int32[n]: the two-hop neighbours of each of its
+    vertices that share enough."""
     left = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    right = (b.right_indptr, b.right_indices, b.left_indptr, b.left_indices)
-    sides = [Search(Anchored(*left), p, q), Search(Anchored(*right), q, p)]
+    sides = [Search(Anchored(*left), p, q)]
     if choose:
+        sides.append(Search(Anchored(*left[2:], *left[:2]), q, p))
         sides.sort(key=lambda side: _steps(side.graph))
-    examined: list[tuple[float, Search, Array | None]] = []
-    bound = np.inf
-    for side in sides if choose else sides[:1]:
-        if examined and np.log1p(_steps(side.graph)) > bound:
+    examined: list[tuple[float, Search, Array]] = []
+    for side in sides:
+        if examined and np.log1p(_steps(side.graph)) > examined[0][0]:
             break
-        counts = None
-        if choose or priority:
-            least = side.least if common else 1
-            counts = by_device(side.graph.indptr, __package__, "two_hop").num_neighbors(
-                side.graph, least
-            )
-        bound = _log_subsets(counts, side.depth)
-        examined.append((bound, side, counts))
-    _, search, counts = min(examined, key=lambda one: one[0])
-    if not priority or counts is None:
-        return search
+        two_hop = by_device(side.graph.indptr, __package__, "two_hop")
+        counts = two_hop.num_neighbors(side.graph, side.least)
+        examined.append((_log_subsets(counts, side.depth), side, counts))
+    return min(examined, key=lambda one: one[0])[1:]
+
+
+def ranked(search: Search, counts: Array) -> Search:
+    """The same search with vertices numbered by rank."""
     xp, n = array_module(counts), len(counts)
     order = xp.argsort(counts.astype(np.int64) * n + xp.arange(n))
     graph = by_device(search.graph.indptr, __package__, "two_hop").renumbered(search.graph, order)
@@ -65,11 +63,8 @@ def _steps(graph: Anchored) -> float:
     return float((degrees * degrees).sum())
 
 
-def _log_subsets(num_neighbors: Array | None, depth: int) -> float:
-    """The logarithm of an upper bound on the number of subsets of `depth` anchors; 0 if neighbours
-    were not counted."""
-    if num_neighbors is None:
-        return 0.0
+def _log_subsets(num_neighbors: Array, depth: int) -> float:
+    """The logarithm of an upper bound on the number of subsets of `depth` anchors."""
     counts = np.sort(to_host(num_neighbors))
     chosen = depth - 1
     candidates = np.minimum(counts, np.arange(len(counts))[::-1]).astype(np.float64)

@@ -3,14 +3,11 @@
 //
 // A lane takes a column. The words of a line lie side by side, so a warp reads them at once. On the
 // last level but one of a deeper search few columns are left, so all pairs of columns are
-// distributed over the lanes: the hybrid exploration. Without it a warp takes one column at a time,
-// and its lanes take the words.
+// distributed over the lanes: the hybrid exploration.
 //
 // Matrices are seldom as large as they could be. Warps therefore have space for smaller ones. A
 // pair of a root and its first column that needs more is marked, and searched in a second launch,
 // by fewer warps.
-//
-// Instances: search<false>, search<true>
 #include "algorithms/biclique/gbc/search.cuh"
 
 struct Matrix {
@@ -36,34 +33,12 @@ __device__ __forceinline__ u32 shared_bits(const Matrix& m, u32 x, u32 w) {
   return bits;
 }
 
-// The same for one w, with the lanes taking the lines; all lanes get the sum.
-__device__ __forceinline__ u32 shared_bits_by_lines(const Matrix& m, u32 x, u32 w) {
+// How many bits column m.x has; the lanes take the lines, and all get the sum.
+__device__ __forceinline__ u32 bits_of(const Matrix& m) {
   u32 bits = 0;
-  for (u32 j = lane_id(); j < m.lines; j += 32) {
-    const u32* line = m.words + u64(j) * m.columns;
-    bits += __popc(line[x] & line[w]);
-  }
+  for (u32 j = lane_id(); j < m.lines; j += 32)
+    bits += __popc(m.words[u64(j) * m.columns + m.x]);
   return lanes_sum(bits);
-}
-
-// Calls visit(w, bits, valid) by whole warps for the columns w after m.x, one for each lane.
-template <bool hybrid, class Visit>
-__device__ __forceinline__ void each_child(const Matrix& m, Visit visit) {
-  for (u32 first = m.x + 1; first < m.columns; first += 32) {
-    u32 w = first + lane_id();
-    bool valid = w < m.columns;
-    u32 bits = 0;
-    if (hybrid) {
-      if (valid) bits = shared_bits(m, m.x, w);
-    } else {
-      u32 count = min(32u, m.columns - first);
-      for (u32 i = 0; i < count; ++i) {
-        u32 of_i = shared_bits_by_lines(m, m.x, first + i);
-        if (lane_id() == i) bits = of_i;
-      }
-    }
-    visit(w, bits, valid);
-  }
 }
 
 // Counts the subsets of the root, column m.x and each later column. A lane takes four columns, so
@@ -107,25 +82,17 @@ __device__ __forceinline__ void leaves_of_level(const Matrix& m, Histogram& hist
 }
 
 // Lists the columns after x that share at least `least` bits with it; returns how many there are.
-template <bool hybrid>
 __device__ __forceinline__ u32 survivors(const Matrix& m, u32 least, u32* list) {
   u32 count = 0;
-  each_child<hybrid>(m, [&](u32 w, u32 bits, bool valid) {
-    bool kept = valid && bits >= least;
+  for (u32 first = m.x + 1; first < m.columns; first += 32) {
+    u32 w = first + lane_id();
+    bool kept = w < m.columns && shared_bits(m, m.x, w) >= least;
     u32 who = __ballot_sync(ALL_LANES, kept);
     if (kept) list[count + lanes_before(who)] = w;
     count += __popc(who);
-  });
+  }
   __syncwarp();
   return count;
-}
-
-// How many lines a matrix of the bits of x has.
-__device__ __forceinline__ u32 packed_lines(const Matrix& m) {
-  u32 bits = 0;
-  for (u32 j = lane_id(); j < m.lines; j += 32)
-    bits += __popc(m.words[u64(j) * m.columns + m.x]);
-  return (lanes_sum(bits) + 31) / 32;
 }
 
 // The matrix of the columns in the list and the bits of x.
@@ -169,20 +136,14 @@ __device__ __forceinline__ Matrix pack(const Matrix& m, const u32* list, u32 cou
 // Counts all subsets of the root, column m.x of its matrix and later columns; `left` columns are to
 // be chosen, m.x included. Returns false, and counts nothing, if the next level does not fit in the
 // space. No level below that one is larger.
-template <bool hybrid>
 __device__ bool below(Matrix m, u32 left, u32 least, const Space& space, Histogram& histogram) {
   u32 level = 0;
   for (;;) {
     if (m.x + left <= m.columns) {
       if (left == 1) {
-        u32 bits = shared_bits_by_lines(m, m.x, m.x);
+        u32 bits = bits_of(m);
         if (lane_id() == 0) histogram.add(bits);
         histogram.note(1);
-      } else if (left == 2 && !hybrid) {
-        each_child<false>(m, [&](u32, u32 bits, bool valid) {
-          if (valid) histogram.add(bits);
-          histogram.note(32);
-        });
       } else if (left == 2 && level == 0) {
         leaves_of_root(m, histogram);
       } else if (left == 2) {
@@ -190,9 +151,10 @@ __device__ bool below(Matrix m, u32 left, u32 least, const Space& space, Histogr
         m.x = m.columns;  // all of the level is done
         continue;
       } else {
-        u32 count = survivors<hybrid>(m, least, space.list);
+        u32 count = survivors(m, least, space.list);
         if (count >= left - 1) {
-          if (level == 0 && u64(count) * packed_lines(m) > space.level_cells) return false;
+          // Its matrix has a line for 32 bits of column x.
+          if (level == 0 && u64(count) * ((bits_of(m) + 31) / 32) > space.level_cells) return false;
           if (lane_id() == 0) space.levels[level] = m;
           m = pack(m, space.list, count, space.cells + space.level_cells * level);
           ++level;
@@ -213,32 +175,23 @@ __device__ bool below(Matrix m, u32 left, u32 least, const Space& space, Histogr
 
 // keys and words are those of the roots from `first` on, made by two_hop.cu. marks: one bit for
 // each pair. marked: search marked pairs only; else all. waiting: how many pairs were marked here.
-template <bool hybrid>
-__global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256)
     search(const u64* keys, const i64* starts, const i64* cells, const u32* lines, i64 first,
-           i64 count, const u32* words, i64 by_edges, i64 stealing, u64* next, i64 depth,
-           i64 least, i64 level_cells, i64 list_length, u32* space_cells, u32* lists,
-           Matrix* levels, u32* marks, i64 marked, u64* waiting, u64* whole) {
+           i64 count, const u32* words, u64* next, i64 depth, i64 least, i64 level_cells,
+           i64 list_length, u32* space_cells, u32* lists, Matrix* levels, u32* marks, i64 marked,
+           u64* waiting, u64* whole) {
   Histogram histogram = histogram_of(whole, u32(least));
   i64 warp = warp_number(), deeper = max(i64(0), depth - 3);
   Space space = {levels + warp * deeper, space_cells + warp * deeper * level_cells,
                  lists + warp * list_length, u64(level_cells)};
-  Tasks tasks = tasks_of(next, stealing, count);
-  for (i64 task; (task = tasks.take()) < count;) {
-    i64 root = by_edges ? i64(keys[task] >> 32) : first + task;
-    i64 begin = starts[root] - starts[first];
-    u32 columns = u32(starts[root + 1] - starts[root]);
-    Matrix m = {words + (cells[root] - cells[first]), columns, lines[root], 0};
-    u32 x = by_edges ? u32(task - begin) : 0, end = by_edges ? x + 1 : columns;
-    for (; x < end; ++x) {
-      i64 pair = begin + x;
-      if (marked && !(marks[pair >> 5] >> (pair & 31) & 1)) continue;
-      m.x = x;
-      if (below<hybrid>(m, u32(depth) - 1, u32(least), space, histogram) || lane_id()) continue;
-      atomicOr(&marks[pair >> 5], 1u << (pair & 31));
-      atomicAdd(waiting, 1ull);
-    }
-    __syncwarp();
+  for (i64 pair; (pair = take_for_warp(next)) < count; __syncwarp()) {
+    if (marked && !(marks[pair >> 5] >> (pair & 31) & 1)) continue;
+    i64 root = i64(keys[pair] >> 32);
+    Matrix m = {words + (cells[root] - cells[first]), u32(starts[root + 1] - starts[root]),
+                lines[root], u32(pair - (starts[root] - starts[first]))};
+    if (below(m, u32(depth) - 1, u32(least), space, histogram) || lane_id()) continue;
+    atomicOr(&marks[pair >> 5], 1u << (pair & 31));
+    atomicAdd(waiting, 1ull);
   }
   finish(histogram);
 }

@@ -8,8 +8,9 @@ Choosing column x keeps the bits of x and the later columns that share at least 
 These are packed into a smaller matrix, so that every level below is cheaper. With one column left
 to choose nothing is packed: the counts of shared bits go into the histogram.
 
-Each thread has a workspace, and takes tasks from `tasks_cpu`. REQUIRES: depth ≥ 2, sorted rows, and
-anchors numbered by rank.
+Each thread has a workspace, and takes tasks from a shared queue: pairs of a root and its first
+column, numbered root by root. It takes runs of columns, so that a root's matrix serves a whole run.
+REQUIRES: depth ≥ 2, sorted rows, and anchors numbered by rank.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lpma.cpu.atomics import fetch_add
 from lpma.cpu.instructions import ones
 from lpma.cpu.jit import compiled
 
 from ...arrays import Array
-from .tasks_cpu import is_stopped, next_run
 from .two_hop_cpu import Rows, after, clear, meet
 
 WORD = 64  # bits
 ONE = np.uint64(1)
 LOOK = 1024  # nodes of the search between two checks of whether to stop
+NEXT, END, STOP = range(3)  # words of a queue: the first task not taken, the end, whether to stop
 
 
 class Workspace(NamedTuple):
@@ -56,25 +58,36 @@ class Workspace(NamedTuple):
 
 @compiled
 def search(
-    queue: Array, grain: int, rows: Rows, roots: Array, starts: Array, by_edges: bool, depth: int,
-    least: int, common: bool, together: bool, space: Workspace,
+    queue: Array, grain: int, rows: Rows, roots: Array, starts: Array, depth: int, least: int,
+    space: Workspace,
 ) -> None:  # fmt: skip
     """Count the subsets of `depth` ≥ 2 vertices in the histogram, by the number of their common
     neighbours where that is at least `least`.
 
-    common: candidates share at least `least` neighbours with their root; else at least one.
-    together: see `_share`."""
+    queue: int64[3]; `grain` tasks are taken at a time. starts: int64[roots+1], where each root's
+    pairs begin among all."""
     met, found, shared, cells, shape, histogram = space
     at, task, last = -1, 0, 0
     while True:
-        number, first, end, task, last = next_run(task, last, queue, grain, starts, by_edges)
-        if number < 0:
+        if task >= last:
+            task = fetch_add(queue, NEXT, grain)
+            last = min(task + grain, queue[END])
+        if task >= last or _is_stopped(queue):
             return
+        number = after(starts, task) - 1
         if number != at:
             at = number
-            _fill(roots[at], least if common else 1, rows, met, found, cells[0], shape[0])
-        for x in range(first, end):
-            _below(x, depth, least, together, queue, found, shared, cells, shape, histogram)
+            _fill(roots[at], least, rows, met, found, cells[0], shape[0])
+        end = min(starts[number + 1], last)
+        for x in range(task - starts[number], end - starts[number]):
+            _below(x, depth, least, queue, found, shared, cells, shape, histogram)
+        task = end
+
+
+@compiled
+def _is_stopped(queue: Array) -> bool:
+    """Whether threads must end now, whatever is left."""
+    return fetch_add(queue, STOP, 0) != 0  # an atomic read, which cannot be hoisted out of a loop
 
 
 @compiled
@@ -105,7 +118,6 @@ def _below(
     x: int,
     depth: int,
     least: int,
-    together: bool,
     queue: Array,
     found: Array,
     shared: Array,
@@ -122,11 +134,11 @@ def _below(
     steps = 0
     while True:
         steps += 1
-        if steps % LOOK == 0 and is_stopped(queue):
+        if steps % LOOK == 0 and _is_stopped(queue):
             return
         columns, x = shape[level, 0], shape[level, 2]
         if x + left <= columns:
-            _share(x, shape[level], cells[level], together, shared)
+            _share(x, shape[level], cells[level], shared)
             if left == 2:
                 for w in range(x + 1, columns):
                     histogram[shared[w]] += ONE
@@ -154,17 +166,9 @@ def _own(x: int, shape: Array, matrix: Array, histogram: Array) -> None:
 
 
 @compiled
-def _share(x: int, shape: Array, matrix: Array, together: bool, shared: Array) -> None:
-    """Write to shared[w] how many bits each later column w shares with x. together: line by line
-    over all columns; else column by column."""
+def _share(x: int, shape: Array, matrix: Array, shared: Array) -> None:
+    """Write to shared[w] how many bits each later column w shares with x."""
     columns, words = shape[0], shape[1]
-    if not together:
-        for w in range(x + 1, columns):
-            bits = np.int64(0)
-            for j in range(words):
-                bits += ones(matrix[j * columns + x] & matrix[j * columns + w])
-            shared[w] = np.uint64(bits)
-        return
     into = shared[x + 1 : columns]
     for j in range(words):
         mask = matrix[j * columns + x]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lpma.arrays import to_host
 
 from ...arrays import ranges_within, starts_of
-from .types import Anchored, GbcOptions, Prices
+from .types import Anchored, Prices
 
 HostArray = npt.NDArray[Any]
 
@@ -22,11 +22,11 @@ BLOCK = 256  # threads
 WARPS = BLOCK // 32
 WORD = 32  # bits
 # Bytes of a part: its rows and their starts in both directions, the table of one block, and numbers
-# for each root. Truncated rows take WORDS more per edge while they are made. Arrays are rounded up.
-VERTEX, EDGE, OTHER, WORDS = 48, 8, 8, 80
+# for each root. Arrays are rounded up.
+VERTEX, EDGE, OTHER = 48, 8, 8
 KEY_BYTES = 25  # of a candidate: its key, the space to sort it, its mark
 FIXED = 1 << 16
-LEVEL_BYTES = 40  # of Matrix in compact.cu and Level in truncated.cu, at most
+LEVEL_BYTES = 24  # of Matrix in compact.cu
 LEAST_CELLS = 256  # words of a level, at least, for which fewer warps are launched
 
 
@@ -39,10 +39,8 @@ class Job:
     cells: HostArray  # int64[r+1]: where its bitmaps begin
     lines: HostArray  # uint32[r]: words of a candidate's bitmap
     n: int
-    longest: int  # words of a row
     bins: int
     depth: int
-    compact: bool
 
     @property
     def columns(self) -> int:
@@ -55,24 +53,20 @@ class Job:
     @property
     def levels(self) -> int:
         """How many levels a warp has space for."""
-        return max(0, self.depth - 3) if self.compact else self.depth
+        return max(0, self.depth - 3)
 
     @property
     def level_cells(self) -> int:
         """The most words that a level can have."""
-        if self.compact:
-            return self.most_cells if self.levels else 0
-        return self.columns + 2 * self.longest
+        return self.most_cells if self.levels else 0
 
     def warp_bytes(self, cells: int) -> int:
         """The workspace of a warp whose levels have so many words, in bytes."""
-        lists = 4 * (self.columns + 1) if self.compact else 0
-        return lists + self.levels * (4 * cells + LEVEL_BYTES)
+        return 4 * (self.columns + 1) + self.levels * (4 * cells + LEVEL_BYTES)
 
     def root_bytes(self) -> HostArray:
         """int64[r]: what each root takes of its batch, keys and bitmaps, in bytes."""
-        cells = np.diff(self.cells) if self.compact else 0
-        sizes: HostArray = KEY_BYTES * np.diff(self.starts) + 4 * cells
+        sizes: HostArray = KEY_BYTES * np.diff(self.starts) + 4 * np.diff(self.cells)
         return sizes
 
     def batches(self, spare: int) -> list[tuple[int, int]]:
@@ -96,7 +90,7 @@ class Launches:
         size."""
         full = job.level_cells
         budget = spare + WARPS * job.warp_bytes(full)
-        least = min(full, LEAST_CELLS) if job.compact else full
+        least = min(full, LEAST_CELLS)
         blocks = max(1, min(most, budget // max(1, WARPS * job.warp_bytes(least))))
         if blocks * WARPS * job.warp_bytes(full) <= budget:
             return cls(blocks, full, 0)
@@ -105,18 +99,14 @@ class Launches:
         return cls(blocks, cells, budget // (WARPS * job.warp_bytes(full)))
 
 
-def prices(depth: int, bins: int, options: GbcOptions) -> Prices:
+def prices(depth: int, bins: int) -> Prices:
     """What it costs to search a part with one block, in batches of one root."""
-    if options.rows == "compact":
-        levels = max(0, depth - 3)
-        fixed = 8 * bins + WARPS * (levels * LEVEL_BYTES + 4) + FIXED
-        column = KEY_BYTES + 4 * WARPS
-        return Prices(fixed, VERTEX, EDGE, OTHER, column, 4 + 4 * WARPS * levels)
-    fixed = 8 * bins + WARPS * depth * (8 * bins + LEVEL_BYTES) + FIXED
-    return Prices(fixed, VERTEX, EDGE + WORDS, OTHER, KEY_BYTES + 4 * WARPS * depth, 0)
+    levels = max(0, depth - 3)
+    fixed = 8 * bins + WARPS * (levels * LEVEL_BYTES + 4) + FIXED
+    return Prices(fixed, VERTEX, EDGE, OTHER, KEY_BYTES + 4 * WARPS, 4 + 4 * WARPS * levels)
 
 
-def job_of(graph: Anchored, num_candidates: Any, depth: int, bins: int, options: GbcOptions) -> Job:
+def job_of(graph: Anchored, num_candidates: Any, depth: int, bins: int) -> Job:
     """The job of all roots with at least depth - 1 candidates. num_candidates: int32[n], on either
     device."""
     counts, degrees = to_host(num_candidates), np.diff(to_host(graph.indptr))
@@ -125,6 +115,6 @@ def job_of(graph: Anchored, num_candidates: Any, depth: int, bins: int, options:
     lines = -(-degrees[roots] // WORD)
     starts, cells = starts_of(of_root), starts_of(of_root * lines)
     return Job(
-        roots.astype(np.uint32), starts, cells, lines.astype(np.uint32), graph.num_anchors,
-        int(degrees.max(initial=0)), bins, depth, options.rows == "compact",
+        roots.astype(np.uint32), starts, cells, lines.astype(np.uint32), graph.num_anchors, bins,
+        depth,
     )  # fmt: skip

@@ -1,7 +1,5 @@
-// What the searches of compact.cu and paper/truncated.cu share: tasks, and the histogram.
-//
-// A warp takes a task: a root with a candidate, or a root. Tasks come from one counter, or every
-// warp has a share of its own: its number, and every so many beyond it as there are warps.
+// The histogram of a search, and its tasks: pairs of a root and a candidate, which warps take from
+// one counter.
 //
 // The histogram counts subsets by the number of their common neighbours. A block keeps the first
 // BINS bins in shared memory as u32, and adds them to the whole histogram now and then: each warp
@@ -61,23 +59,9 @@ __device__ __forceinline__ void finish(Histogram& histogram) {
   histogram.empty(threadIdx.x, blockDim.x);
 }
 
-// The tasks that a warp takes of 0 … count - 1.
-struct Tasks {
-  u64* next;  // null: every warp has its own share
-  i64 count, mine, step;
-
-  __device__ __forceinline__ i64 take() {
-    if (!next) {
-      i64 taken = mine;
-      mine += step;
-      return taken;
-    }
-    u64 taken = 0;
-    if (lane_id() == 0) taken = atomicAdd(next, 1ull);
-    return i64(__shfl_sync(ALL_LANES, taken, 0));
-  }
-};
-
-__device__ __forceinline__ Tasks tasks_of(u64* next, i64 stealing, i64 count) {
-  return {stealing ? next : nullptr, count, warp_number(), warp_count()};
+// The next task, in all lanes.
+__device__ __forceinline__ i64 take_for_warp(u64* next) {
+  u64 taken = 0;
+  if (lane_id() == 0) taken = atomicAdd(next, 1ull);
+  return i64(__shfl_sync(ALL_LANES, taken, 0));
 }

@@ -1,8 +1,7 @@
 """Two-hop neighbours on a CUDA device: the counterpart of `two_hop_cpu`.
 
 Each block has a table with one number per vertex (two_hop.cu), so there are as many blocks as the
-device runs at once, or fewer if memory is short. Requires arrays on the current device; work is
-enqueued on the current stream.
+device runs at once, or fewer if memory is short.
 """
 
 from __future__ import annotations

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lpma.errors import BatchError
-
 from ...arrays import Array
-
-ROWS = ("compact", "htb", "csr")
 
 
 @dataclass(frozen=True)
@@ -46,27 +42,6 @@ class Part(NamedTuple):
 
     graph: Anchored
     num_candidates: Array  # int32[n]: of each root of the part, and 0 for a vertex that is none
-
-
-@dataclass(frozen=True)
-class GbcOptions:
-    """The parts of the method, which can be turned off one by one."""
-
-    rows: str = "compact"
-    anchor: bool = True  # anchor on the cheaper layer; else on the left one
-    priority: bool = True  # number anchors by their two-hop neighbours; else by id
-    common: bool = True  # candidates share enough neighbours with their root; else any
-    hybrid: bool = True  # all children of a node at once; else one after the other
-    edges: bool = True  # a task is a root with its first candidate; else a root
-    stealing: bool = True  # workers take tasks from a shared counter; else from fixed shares
-
-    def __post_init__(self) -> None:
-        if self.rows not in ROWS:
-            raise BatchError(f"rows={self.rows!r}: give one of {', '.join(ROWS)}")
-
-
-GBC = GbcOptions(rows="htb")  # the paper's program, for a graph in Border's order
-GBL = GbcOptions(rows="csr", hybrid=False, edges=False, stealing=False)  # its baseline
 
 
 class Prices(NamedTuple):

@@ -10,9 +10,9 @@
 #include "algorithms/tracker/core/rise.cuh"
 
 // Adds the effect of the changed edges to the counts of their ends, by the order before the batch.
-__device__ __forceinline__ void count_changes(const Graph& g, const Waves& w, const u64* edges,
-                                              i64 count, i32 step) {
-  for_numbers(w, count, [&](bool has, i64 i) {
+__device__ __forceinline__ void count_changes(const Graph& g, const u64* edges, i64 count,
+                                              i32 step) {
+  for_numbers(count, [&](bool has, i64 i) {
     u32 u = has ? u32(edges[i] >> 32) : g.n, v = has ? u32(edges[i]) : 0;
     if (u >= g.n) return;  // u is no vertex any more
     i32 k = g.number(u), number = g.number(v);
@@ -26,7 +26,7 @@ __device__ __forceinline__ void count_changes(const Graph& g, const Waves& w, co
 __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   Part now = w.last[NEXT];
   // The sum of a vertex becomes its support: how many neighbours have its number or more.
-  for_pieces(g, w, now, [&](const PieceOfRow& piece, const Entries& own) {
+  for_pieces(g, now, [&](const PieceOfRow& piece, const Entries& own) {
     i32 k = g.number(piece.v);
     u32 count = 0;
     for_entries(g, own, -2, [&](u32, i32 number, i32) { count += number >= k; });
@@ -34,7 +34,7 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   });
   finish_wave(w);
   begin_list(w, NEXT, next);
-  for_vertices(w, now, [&](bool has, u32 v) {
+  for_vertices(now, [&](bool has, u32 v) {
     i32 from = has ? g.number(v) : 0, enough = has ? __ldcg(g.sum + v) : 0;
     bool falls = enough < from;
     if (has) {
@@ -47,7 +47,7 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
   });
   finish_wave(w);
   // Those that fall withdraw their support from their neighbours.
-  for_pieces(g, w, now, [&](const PieceOfRow& piece, const Entries& own) {
+  for_pieces(g, now, [&](const PieceOfRow& piece, const Entries& own) {
     i32 from = g.number(piece.v), to = __ldcg(g.target + piece.v);
     if (to == from) return;
     for_entries(g, own, -2, [&](u32 y, i32 number, i32) {
@@ -56,7 +56,7 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
     });
   });
   finish_wave(w);
-  for_vertices(w, now, [&](bool has, u32 v) {
+  for_vertices(now, [&](bool has, u32 v) {
     if (has) g.numbers[v] = __ldcg(g.target + v);
   });
   finish_wave(w);
@@ -66,7 +66,7 @@ __device__ void fall_once(const Graph& g, Waves& w, u64* next, u32 stamp) {
 // Brings `after` up to date when all have fallen.
 __device__ void reorder(const Graph& g, Waves& w, const Part& fallen, i32 back) {
   // That of neighbours which a vertex no longer comes after; it does not matter if they fell, too.
-  for_pieces(g, w, fallen, [&](const PieceOfRow& piece, const Entries& own) {
+  for_pieces(g, fallen, [&](const PieceOfRow& piece, const Entries& own) {
     u32 v = piece.v;
     i32 from = g.old[v], to = g.number(v), layer_of_v = g.layer_of(v);
     for_entries(g, own, from, [&](u32 y, i32 number, i32 layer) {
@@ -76,14 +76,14 @@ __device__ void reorder(const Graph& g, Waves& w, const Part& fallen, i32 back) 
     });
   });
   finish_wave(w);
-  for_vertices(w, fallen, [&](bool has, u32 v) {
+  for_vertices(fallen, [&](bool has, u32 v) {
     if (!has) return;
     g.layer[v] = back + i32(__ldcg(g.seen + v));
     g.after[v] = 0;
   });
   finish_wave(w);
   // That of the fallen themselves.
-  for_pieces(g, w, fallen, [&](const PieceOfRow& piece, const Entries& own) {
+  for_pieces(g, fallen, [&](const PieceOfRow& piece, const Entries& own) {
     u32 v = piece.v, count = 0;
     i32 k = g.number(v), layer_of_v = g.layer_of(v);
     for_entries(g, own, k, [&](u32 y, i32 number, i32 layer) {
@@ -99,7 +99,7 @@ __device__ void reorder(const Graph& g, Waves& w, const Part& fallen, i32 back) 
 __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* deleted,
                     i64 count, i32& back) {
   i32 stamp = 1;
-  for_numbers(w, count, [&](bool has, i64 i) {
+  for_numbers(count, [&](bool has, i64 i) {
     u32 v = has ? u32(deleted[i] >> 32) : 0;
     has = has && v < g.n && __ldcg(g.support + v) < g.number(v);
     append_once(g, w, stamp, has, v);
@@ -115,7 +115,7 @@ __device__ u32 fall(const Graph& g, Waves& w, u64* const (&room)[3], const u64* 
     back += stamp;
   }
   begin_list(w, NEXT, room[0]);
-  for_vertices(w, fallen, [&](bool has, u32 v) {
+  for_vertices(fallen, [&](bool has, u32 v) {
     append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
   });
   return stamp;
@@ -129,24 +129,24 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     follow(const i64* indptr, const u32* indices, i64 n, const u64* deleted, i64 num_deleted,
            const u64* inserted, i64 num_inserted, const i32* old, i32* numbers, i32* layer,
            i32* after, i32* support, i32* sum, i32* target, u32* seen, u64* lists,
-           i64 room_of_list, Room* waves, u32* near, u32* nears, i64 budget,
+           i64 room_of_list, Found* waves, u32* near, u32* nears, i64 budget,
            i64 first_back, i64 first_front, i32* state) {
   u64* const room[3] = {lists, lists + room_of_list, lists + 2 * room_of_list};
   Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, old, sum, target, seen,
              near, nears};
-  Waves w = {{{}, {}, budget, 0, 0}, {false}, waves};
+  Waves w = {{}, {}, budget, {waves}};
   begin_list(w, NEXT, room[0]);
   begin_list(w, ASIDE, room[2]);
   i32 back = i32(first_back), front = i32(first_front);
-  w.steps().clear();
-  for_numbers(w, n, [&](bool has, i64 v) {
+  w.steps.clear();
+  for_numbers(n, [&](bool has, i64 v) {
     if (has) sum[v] = seen[v] = 0;
   });
-  count_changes(g, w, deleted, num_deleted, -1);
-  count_changes(g, w, inserted, num_inserted, 1);
+  count_changes(g, deleted, num_deleted, -1);
+  count_changes(g, inserted, num_inserted, 1);
   finish_wave(w);
   u32 stamp = fall(g, w, room, deleted, num_deleted, back);
-  for_numbers(w, num_inserted, [&](bool has, i64 i) {
+  for_numbers(num_inserted, [&](bool has, i64 i) {
     u32 v = has ? u32(inserted[i] >> 32) : 0;
     append_once(g, w, stamp, has && g.after_of(v) > g.number(v), v);
   });
@@ -162,25 +162,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 // Makes the order for given core numbers. state[0]: the first layer that is not used.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     make_order(const i64* indptr, const u32* indices, i64 n, i32* numbers, i32* layer, i32* after,
-               i32* support, u64* lists, i64 room_of_list, Room* waves, u32* near, u32* nears,
+               i32* support, u64* lists, i64 room_of_list, Found* waves, u32* near, u32* nears,
                i32* state) {
   Graph g = {{indptr, indices, u32(n)}, numbers, layer, after, support, nullptr, nullptr, nullptr,
              nullptr, near, nears};
-  Waves w = {{{}, {}, i64(1) << 62, 0, 0}, {false}, waves};
+  Waves w = {{}, {}, i64(1) << 62, {waves}};
   begin_list(w, NEXT, lists);
   begin_list(w, ASIDE, lists + room_of_list);
-  w.steps().clear();
-  for_numbers(w, n, [&](bool has, i64 v) {
+  w.steps.clear();
+  for_numbers(n, [&](bool has, i64 v) {
     if (has) {
       g.layer[v] = ALIVE;
       g.after[v] = g.support[v] = 0;
     }
   });
   finish_wave(w);
-  for_numbers(w, n, [&](bool has, i64 v) { append(g, w, NEXT, has, u32(v)); });
+  for_numbers(n, [&](bool has, i64 v) { append(g, w, NEXT, has, u32(v)); });
   finish_wave(w);
   Part all = w.list[NEXT];
-  for_pieces(g, w, all, [&](const PieceOfRow& piece, const Entries& own) {
+  for_pieces(g, all, [&](const PieceOfRow& piece, const Entries& own) {
     i32 k = g.number(piece.v), number[LOADS_IN_FLIGHT], layer[LOADS_IN_FLIGHT];
     read_entries(g, own, -2, number, layer);
     Split found = split(g, piece, k, own, number);

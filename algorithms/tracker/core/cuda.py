@@ -18,7 +18,7 @@ Array = Any  # cupy.ndarray
 
 FILE = "algorithms/tracker/core/core.cu"
 BLOCK, PIECE = 1024, 128  # threads of a block, entries of a piece: as in waves.cuh
-WAVES = 112  # bytes of a Room in waves.cuh
+WAVES = 24  # bytes of three times Found in waves.cuh
 ENTRIES_PER_THREAD = 8  # of the whole graph: a small graph gets a small grid, with cheap barriers
 
 
@@ -71,8 +71,8 @@ def _threads(rows: View) -> int:
 
 
 def _room(rows: View) -> tuple[Array, int, Array, Array, Array]:
-    """Room for three lists of the pieces of all rows, the room of each, and room for the state of
-    the waves, the entries of all rows, and a word for each piece."""
+    """Room for three lists of the pieces of all rows, the room of each, and room for the
+    records of the waves, the entries of all rows, and a word for each piece."""
     room = queue_room(rows.num_rows, len(rows.indices), PIECE)
     return (
         cupy.empty(3 * room, np.uint64), room, cupy.empty(WAVES, np.uint8),

@@ -96,9 +96,8 @@ __device__ __forceinline__ Split split(const Graph& g, const PieceOfRow& piece, 
 // and body.next(y) for those of the next, by whole warps. REQUIRES: the pieces were split since a
 // number last changed.
 template <typename Body>
-__device__ __forceinline__ void for_near(const Graph& g, const Waves& w, const Part& part,
-                                         const Body& body) {
-  for_items(g, w, part, [&](const PieceOfRow& piece) {
+__device__ __forceinline__ void for_near(const Graph& g, const Part& part, const Body& body) {
+  for_items(g, part, [&](const PieceOfRow& piece) {
     i32 k = g.number(piece.v);
     u32 counts = __ldcg(g.nears + piece.id), same = counts & 0xffff, next = counts >> 16;
     for (u32 i = lane_id(); i < (same + 31) / 32 * 32; i += 32) {
@@ -171,16 +170,16 @@ struct Settle {
 // Counts what is after the ALIVE vertices of a part, of which `after` has what is above them, and
 // evicts those with too few, wave by wave, each wave on a layer of its own.
 __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
-  for_near(g, w, part, Alive{g});
+  for_near(g, part, Alive{g});
   finish_wave(w);
-  for_vertices(w, part, [&](bool has, u32 v) {
+  for_vertices(part, [&](bool has, u32 v) {
     bool evicted = has && g.after_of(v) <= g.number(v);
     if (evicted) g.layer[v] = back;
     append(g, w, ASIDE, evicted, v);
   });
   finish_wave(w);
   take_waves(w, ASIDE, back, ALIVE, [&](i32 layer) {
-    for_near(g, w, w.last[ASIDE], Evict{g, w, layer});
+    for_near(g, w.last[ASIDE], Evict{g, w, layer});
     finish_wave(w);
   });
 }
@@ -191,7 +190,7 @@ __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
 __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Part& reached,
                       i32& front) {
   begin_list(w, NEXT, room[1]);
-  for_vertices(w, reached, [&](bool has, u32 v) {
+  for_vertices(reached, [&](bool has, u32 v) {
     append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
   });
   finish_wave(w);
@@ -199,7 +198,7 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
   begin_list(w, NEXT, room[0]);
   if (rising.count == 0) return;
   begin_list(w, ASIDE, room[2]);
-  for_vertices(w, rising, [&](bool has, u32 v) {
+  for_vertices(rising, [&](bool has, u32 v) {
     i32 after = has ? g.after_of(v) : 0, number = has ? g.number(v) + 1 : 0;
     bool settled = has && after <= number;
     if (has) g.sum[v] = after;  // its support
@@ -209,16 +208,16 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
   finish_wave(w);
   i32 depth = 0;
   take_waves(w, ASIDE, depth, ALIVE - SETTLED - 1, [&](i32 now) {
-    for_near(g, w, w.last[ASIDE], Settle{g, w, SETTLED + now});
+    for_near(g, w.last[ASIDE], Settle{g, w, SETTLED + now});
     finish_wave(w);
   });
-  for_vertices(w, rising, [&](bool has, u32 v) {
+  for_vertices(rising, [&](bool has, u32 v) {
     append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
   });
   finish_wave(w);
-  for_near(g, w, w.list[NEXT], Settle{g, w, ALIVE});
+  for_near(g, w.list[NEXT], Settle{g, w, ALIVE});
   finish_wave(w);
-  for_vertices(w, rising, [&](bool has, u32 v) {
+  for_vertices(rising, [&](bool has, u32 v) {
     if (!has) return;
     i32 layer = g.layer_of(v);
     g.layer[v] = layer == ALIVE ? front : front - depth + (layer - SETTLED);
@@ -238,14 +237,14 @@ __device__ void one_round(const Graph& g, Waves& w, u64* const (&room)[3], i32& 
   i32 waves = 0;
   w.last[NEXT] = w.list[NEXT];
   take_waves(w, NEXT, waves, ALIVE, [&](i32) {
-    for_pieces(g, w, w.last[NEXT], [&](const PieceOfRow& piece, const Entries& own) {
+    for_pieces(g, w.last[NEXT], [&](const PieceOfRow& piece, const Entries& own) {
       reach(g, w, piece, own);
     });
     finish_wave(w);
   });
   if (w.budget < 0) return;
   Part reached = w.list[NEXT];
-  for_vertices(w, reached, [&](bool has, u32 v) {
+  for_vertices(reached, [&](bool has, u32 v) {
     if (!has) return;
     g.layer[v] = ALIVE;
     g.after[v] = __ldcg(g.sum + v);

@@ -3,10 +3,6 @@
 // A list has the rows of its vertices in pieces (lpma/cuda/work_queue.cuh), so that many warps
 // share a hub. A wave is a step (lpma/cuda/steps.cuh) that handles the items of a list. What it
 // finds it appends to the lists of later waves.
-//
-// While a list is thin, one block takes wave after wave *alone*, without waiting for the grid, and
-// the other blocks wait for it to finish: most waves have a few items, and the barrier would take
-// most of their time.
 #pragma once
 #include "lpma/cuda/steps.cuh"
 #include "lpma/cuda/work_queue.cuh"
@@ -15,7 +11,6 @@ constexpr u32 BLOCK = 1024;                  // threads; cuda.py has BLOCK and P
 constexpr u32 LOADS_IN_FLIGHT = 4;           // of a lane: entries that it reads together
 constexpr u32 PIECE = 32 * LOADS_IN_FLIGHT;  // entries
 constexpr i64 WAVE = 64;                     // items that are read in the time of an empty wave
-constexpr u32 THIN = 64;                     // items of a list that one block takes alone, at most
 enum { NEXT, ASIDE };                        // the lists that a wave appends to
 
 // How many items a wave appended to each list.
@@ -35,41 +30,12 @@ struct Part {
   u32 first, count;
 };
 
-// What is the same in all threads, after waves that one block took alone, too.
-struct State {
+// What is the same in all threads.
+struct Waves {
   Part list[2];  // NEXT and ASIDE, without what this wave appends
   Part last[2];  // what the last wave appended to them
   i64 budget;    // items that may still be appended
-  u32 turn;      // of the records: that in which this wave counts
-  i32 number;    // of the next wave
-};
-
-struct Room {
-  Found found[4];  // three records, and nothing
-  State state;     // for the blocks that wait
-};
-
-// Who takes a wave: the grid, or only this block.
-struct Team {
-  bool alone;
-
-  __device__ __forceinline__ u32 block() const { return alone ? 0 : blockIdx.x; }
-  __device__ __forceinline__ u32 blocks() const { return alone ? 1 : gridDim.x; }
-  __device__ __forceinline__ bool is_first() const { return block() == 0 && threadIdx.x == 0; }
-  template <typename Record>
-  __device__ __forceinline__ Record read_together(const Record* record) const {
-    if (alone)
-      __syncthreads();
-    else
-      grid_sync();
-    return read_for_block(record);
-  }
-};
-
-struct Waves : State, Team {
-  Room* room;
-
-  __device__ __forceinline__ Steps<Found, Team> steps() const { return {room->found, *this, turn}; }
+  Steps<Found> steps;
 };
 
 __device__ __forceinline__ void begin_list(Waves& w, u32 kind, u64* items) {
@@ -81,14 +47,12 @@ __device__ __forceinline__ void append(const Rows& g, const Waves& w, u32 kind, 
   if (!__any_sync(ALL_LANES, has)) return;
   u32 pieces = has ? max(1u, pieces_of<PIECE>(g.indptr[v + 1] - g.indptr[v])) : 0;
   const Part& list = w.list[kind];
-  enqueue_pieces(pieces, v, list.items + list.count, &w.room->found[w.turn].items[kind]);
+  enqueue_pieces(pieces, v, list.items + list.count, &w.steps.record()->items[kind]);
 }
 
 // Waits for the end of a wave, and takes what it appended into the lists.
 __device__ __forceinline__ void finish_wave(Waves& w) {
-  auto steps = w.steps();
-  Found found = steps.end();
-  w.turn = steps.turn;
+  Found found = w.steps.end();
   for (u32 kind = 0; kind < 2; ++kind) {
     w.last[kind] = {w.list[kind].items, w.list[kind].count, found.items[kind]};
     w.list[kind].count += found.items[kind];
@@ -102,39 +66,20 @@ __device__ __forceinline__ void finish_wave(Waves& w) {
 // is then that of the next.
 template <typename Wave>
 __device__ __forceinline__ void take_waves(Waves& w, u32 kind, i32& number, i32 most, Wave wave) {
-  auto goes_on = [&] { return w.last[kind].count && w.budget >= 0 && number < most; };
-  while (goes_on()) {
-    bool thin = w.last[kind].count <= THIN && gridDim.x > 1;
-    w.alone = thin && blockIdx.x == 0;
-    if (!thin || w.alone) do {
-        wave(number);
-        ++number;
-      } while (w.alone && w.last[kind].count <= THIN && goes_on());
-    if (!thin) continue;
-    if (w.alone && threadIdx.x == 0) {
-      w.number = number;
-      w.room->state = w;
-    }
-    w.alone = false;
-    grid_sync();
-    static_cast<State&>(w) = read_for_block(&w.room->state);
-    number = w.number;
-  }
+  for (; w.last[kind].count && w.budget >= 0 && number < most; ++number) wave(number);
 }
 
 // Calls visit(has, i) for every i below `count`, one for each lane, by whole warps.
 template <typename Visit>
-__device__ __forceinline__ void for_numbers(const Waves& w, i64 count, Visit visit) {
-  i64 threads = i64(w.blocks()) * BLOCK;
-  for (i64 start = i64(w.block()) * BLOCK + threadIdx.x - lane_id(); start < count;
-       start += threads)
+__device__ __forceinline__ void for_numbers(i64 count, Visit visit) {
+  for (i64 start = thread_number() - lane_id(); start < count; start += thread_count())
     visit(start + lane_id() < count, start + lane_id());
 }
 
 // Calls visit(has, v) for every vertex of a part, one for each lane, by whole warps.
 template <typename Visit>
-__device__ __forceinline__ void for_vertices(const Waves& w, const Part& part, Visit visit) {
-  for_numbers(w, part.count, [&](bool has, i64 i) {
+__device__ __forceinline__ void for_vertices(const Part& part, Visit visit) {
+  for_numbers(part.count, [&](bool has, i64 i) {
     u64 item = has ? __ldcg(part.items + part.first + i) : 1ull << 32;
     visit(item >> 32 == 0, u32(item));  // the first piece stands for the vertex
   });
@@ -154,10 +99,8 @@ __device__ __forceinline__ PieceOfRow piece_of(const Rows& g, u64 item) {
 
 // Calls visit(piece) for every item of a part, by whole warps.
 template <typename Visit>
-__device__ __forceinline__ void for_items(const Rows& g, const Waves& w, const Part& part,
-                                          Visit visit) {
-  u32 warps = w.blocks() * (BLOCK / 32);
-  for (u32 i = w.block() * (BLOCK / 32) + warp_id(); i < part.count; i += warps)
+__device__ __forceinline__ void for_items(const Rows& g, const Part& part, Visit visit) {
+  for (u32 i = u32(warp_number()); i < part.count; i += u32(warp_count()))
     visit(piece_of(g, __ldcg(part.items + part.first + i)));
 }
 
@@ -169,9 +112,8 @@ struct Entries {
 
 // Calls visit(piece, entries) for every item of a part, by whole warps.
 template <typename Visit>
-__device__ __forceinline__ void for_pieces(const Rows& g, const Waves& w, const Part& part,
-                                           Visit visit) {
-  for_items(g, w, part, [&](const PieceOfRow& piece) {
+__device__ __forceinline__ void for_pieces(const Rows& g, const Part& part, Visit visit) {
+  for_items(g, part, [&](const PieceOfRow& piece) {
     Entries own;
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {

@@ -11,20 +11,28 @@ before the next word, so that all children of a node grow at once; else one chil
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from algorithms.arrays import Array, starts_of
+from algorithms.biclique.gbc.compact_cpu import END, NEXT
+from algorithms.biclique.gbc.two_hop_cpu import Rows, after, clear, meet
+from algorithms.biclique.gbc.types import Search
+from lpma.cpu.atomics import fetch_add
 from lpma.cpu.instructions import ones
 from lpma.cpu.jit import compiled
 from lpma.cpu.search import first_not_below
+from lpma.cpu.threads import THREADS, run_all
 
-from ...arrays import Array
-from ..gbc.tasks_cpu import next_run
-from ..gbc.two_hop_cpu import Rows, clear, meet
-from .truncated import truncated_rows as truncated_rows
+from .truncated import Truncated
+
+if TYPE_CHECKING:
+    from . import Program
 
 ONE = np.uint64(1)
+GRAIN = {True: 32, False: 4}  # pairs, or roots, that a thread takes at a time
 
 
 class Workspace(NamedTuple):
@@ -46,26 +54,42 @@ class Workspace(NamedTuple):
             np.empty((levels, 3), np.int64), np.empty(columns, np.int64), np.zeros(bins, np.uint64),
         )  # fmt: skip
 
-    @staticmethod
-    def bytes_of(n: int, levels: int, columns: int, words: int, bins: int) -> int:
-        """How many bytes `of` allocates."""
-        return (
-            4 * n + 4 * levels * columns + 8 * levels * words + 24 * levels + 8 * (columns + bins)
-        )
+
+def search(searched: Search, num_candidates: Array, rows: Truncated, program: Program) -> Array:
+    """uint64[largest degree + 1]: the histogram of a search, as by `gbc.histogram`."""
+    graph, depth = searched.graph, searched.depth
+    bins = int(np.diff(graph.indptr).max(initial=0)) + 1
+    roots = np.flatnonzero(num_candidates >= depth - 1)
+    starts = starts_of(num_candidates[roots])
+    tasks = int(starts[-1]) if program.edges else len(roots)
+    cuts = np.linspace(0, tasks, THREADS + 1).astype(np.int64).tolist()
+    queues = [np.array([*cut, 0], np.int64) for cut in pairwise(cuts)]
+    if program.stealing:
+        queues = [np.array([0, tasks, 0], np.int64)] * THREADS
+    columns = int(num_candidates.max(initial=0)) + 1
+    spaces = [
+        Workspace.of(graph.num_anchors, max(2, depth - 1), columns, bins, bins) for _ in queues
+    ]
+    given = (
+        GRAIN[program.edges], graph.rows, roots, starts, program.edges, depth, searched.least,
+        program.common, program.hybrid, tuple(rows),
+    )  # fmt: skip
+    run_all(_search, [(queue, *given, space) for queue, space in zip(queues, spaces, strict=True)])
+    return sum((space.histogram for space in spaces), np.zeros(bins, np.uint64))
 
 
 @compiled
-def search(
+def _search(
     queue: Array, grain: int, rows: Rows, roots: Array, starts: Array, by_edges: bool, depth: int,
     least: int, common: bool, by_word: bool, truncated: tuple[Array, Array, Array],
     space: Workspace,
 ) -> None:  # fmt: skip
-    """As `gbc.compact_cpu.search`. truncated: the rows, as of a `Truncated`."""
+    """As `compact_cpu.search`, with the rows of a `Truncated`."""
     row_words, row_numbers, row_bits = truncated
     met, lists, words, bits, shape, shared, histogram = space
     at, task, last = -1, 0, 0
     while True:
-        number, first, end, task, last = next_run(task, last, queue, grain, starts, by_edges)
+        number, first, end, task, last = _next_run(task, last, queue, grain, starts, by_edges)
         if number < 0:
             return
         if number != at:
@@ -79,6 +103,24 @@ def search(
         for x in range(first, end):
             shape[0, 2] = x
             _below(truncated, depth, least, by_word, lists, words, bits, shape, shared, histogram)
+
+
+@compiled
+def _next_run(
+    task: int, last: int, queue: Array, grain: int, starts: Array, by_edges: bool
+) -> tuple[int, int, int, int, int]:
+    """(root, first, end, task, last): the next run is the columns first … end - 1 of that root; −1
+    if no task is left. Pass `task` and `last` to the next call; they begin as 0, 0."""
+    if task >= last:
+        task = fetch_add(queue, NEXT, grain)
+        last = min(task + grain, queue[END])
+    if task >= last:
+        return -1, 0, 0, 0, 0
+    if not by_edges:
+        return task, 0, starts[task + 1] - starts[task], task + 1, last
+    number = after(starts, task) - 1
+    end = min(starts[number + 1], last)
+    return number, task - starts[number], end - starts[number], end, last
 
 
 @compiled

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from algorithms.arrays import Array
 from lpma.arrays import array_module, row_numbers
-
-from ...arrays import Array
 
 WIDTH = 32
 
@@ -27,17 +26,17 @@ class Truncated(NamedTuple):
     bits: Array  # uint32
 
 
-def truncated(indptr: Array, indices: Array, width: int = WIDTH) -> Truncated:
-    """Sorted rows as words of `width` bits: 32, or 1 for plain rows."""
+def truncated(indptr: Array, indices: Array, packed: bool = True) -> Truncated:
+    """Sorted rows as words of WIDTH bits, or if not `packed` of one."""
     xp = array_module(indptr)
-    if width == 1 or len(indices) == 0:
+    if not packed or len(indices) == 0:
         return Truncated(indptr, indices, xp.ones(len(indices), np.uint32))
     row = row_numbers(indptr, len(indices))
-    words = indices // np.uint32(width)
+    words = indices // np.uint32(WIDTH)
     begins = xp.ones(len(indices), bool)
     begins[1:] = (words[1:] != words[:-1]) | (row[1:] != row[:-1])
     first = xp.flatnonzero(begins)
-    bits = np.uint32(1) << indices % np.uint32(width)
+    bits = np.uint32(1) << indices % np.uint32(WIDTH)
     # The bits of a word are distinct powers of two, so their union is their sum: a difference of
     # running sums, which may wrap around without harm.
     upto = xp.zeros(len(indices) + 1, np.uint64)
@@ -48,8 +47,3 @@ def truncated(indptr: Array, indices: Array, width: int = WIDTH) -> Truncated:
         words[first],
         (upto[ends] - upto[first]).astype(np.uint32),
     )
-
-
-def truncated_rows(indptr: Array, indices: Array, rows: str) -> Truncated:
-    """Rows as a search of this kind reads them, "htb" or "csr"."""
-    return truncated(indptr, indices, WIDTH if rows == "htb" else 1)

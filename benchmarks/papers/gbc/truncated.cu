@@ -1,4 +1,4 @@
-// Subsets enumerated as the paper does it, over truncated bitmaps. truncated_cpu.py explains the
+// Subsets enumerated as the paper does it, over truncated bitmaps. search_cpu.py explains the
 // method, which is the same here with a warp in place of a thread.
 //
 // With hybrid exploration a warp takes 32 children of a node at once, and its lanes take the pairs
@@ -7,6 +7,20 @@
 //
 // Instances: search<false, false>, search<false, true>, search<true, false>, search<true, true>
 #include "algorithms/biclique/gbc/search.cuh"
+
+// The tasks that a warp takes of 0 … count - 1: from one counter, or every warp has a share of its
+// own, its number, and every so many beyond it as there are warps.
+struct Tasks {
+  u64* next;  // null: every warp has its own share
+  i64 mine;
+
+  __device__ __forceinline__ i64 take() {
+    if (next) return take_for_warp(next);
+    i64 taken = mine;
+    mine += warp_count();
+    return taken;
+  }
+};
 
 struct Rows {
   const i64* starts;
@@ -162,7 +176,7 @@ __global__ void __launch_bounds__(256)
     levels[i] = {at, at + list_length, at + list_length + row_length, 0, 0, 0};
   }
   __syncwarp();
-  Tasks tasks = tasks_of(next, stealing, count);
+  Tasks tasks = {stealing ? next : nullptr, warp_number()};
   i64 at = -1;  // the root that level 0 is of
   for (i64 task; (task = tasks.take()) < count;) {
     i64 root = by_edges ? i64(keys[task] >> 32) : first + task;
