@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,7 @@ def fill(
     Raises TargetError on a bad line if `strict`, or if a file's lines are all bad."""
     seconds, operations = 0.0, 0
     edges.names = VertexNames(graph.names)
-    pieces = (_with_ids(piece, graph.names) for piece in edges.pieces)
+    pieces = (_with_ids(piece, graph.names) for piece in _ahead(edges.pieces))
     if edges.reading is not None and edges.reading.stored and graph.weight_dtype is None:
         pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
     for batch in _batches(pieces, batch_size):
@@ -105,6 +106,15 @@ def fill(
     if graph.unchanged.not_positive:
         screen.say(f"{edges.what}: {lost_weights(graph)}; with --weight none each row is an edge")
     return operations, seconds
+
+
+def _ahead(pieces: Iterator[Columns]) -> Iterator[Columns]:
+    """The same; a thread reads the next piece meanwhile."""
+    with ThreadPoolExecutor(1) as beside:
+        coming = beside.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = beside.submit(next, pieces, None)
+            yield piece
 
 
 def _with_ids(batch: Columns, names: Dictionary | None) -> Columns:
