@@ -20,6 +20,7 @@ ON_CPU = {
     "latency": "papers.lpma.latency:latency",
     "figure16-cpu": "papers.lpma.opera:figure16_cpu",
     "load": "streams.load:load",
+    "commands": "streams.commands:commands",
     "live-queries": "streams.live_queries:live_queries",
     "flood": "streams.flood:flood",
     "http": "streams.http:service",

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,7 @@ def fill(
     if edges.file is not None:
         name_sides(graph, edges.file)
     edges.names = VertexNames(graph.names)
-    pieces = (with_ids(piece, graph.names) for piece in edges.pieces)
+    pieces = (with_ids(piece, graph.names) for piece in _ahead(edges.pieces))
     if edges.reading is not None and edges.reading.stored and graph.weight_dtype is None:
         pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
     rounded = Rounded(graph.weight_dtype)
@@ -144,6 +145,15 @@ def fill(
     if graph.unchanged.not_positive:
         screen.say(f"{edges.what}: {lost_weights(graph)}; with --weight none each row is an edge")
     return operations, seconds
+
+
+def _ahead(pieces: Iterator[Columns]) -> Iterator[Columns]:
+    """The same; a thread reads the next piece meanwhile."""
+    with ThreadPoolExecutor(1) as beside:
+        coming = beside.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = beside.submit(next, pieces, None)
+            yield piece
 
 
 def find_edges(

@@ -14,6 +14,7 @@ from lpma.arrays import to_host
 from lpma.batch.columns import MAX_WEIGHT
 from lpma.display.words import count_of, size_of
 from lpma.file.atomic import check_writable
+from lpma.snapshot import presence
 from lpma.snapshot.export import edge_chunks
 from lpma.snapshot.snapshot import Snapshot
 
@@ -118,9 +119,10 @@ def _losses(s: Snapshot, format: str) -> list[str]:
     """What `lpma load` would not read back from this format as it was, and what to do."""
     told = []
     if format in ("csv", "mtx"):
+        weights = np.empty(0) if s._weights is None else np.asarray(to_host(s._weights))
         zeros = large = 0
-        for table in edge_chunks(s):
-            if "weight" in table:
+        if weights.min(initial=1) <= 0 or weights.max(initial=0) > MAX_WEIGHT:
+            for table in edge_chunks(s):
                 zeros += int((table["weight"] == 0).sum())
                 large += int((table["weight"] > MAX_WEIGHT).sum())
         if zeros:
@@ -133,9 +135,9 @@ def _losses(s: Snapshot, format: str) -> list[str]:
                 f"{count_of(large, 'edge', 'edges')} of a weight above {MAX_WEIGHT:g}, which `lpma "
                 "load` leaves out: .npz and .parquet keep them"
             )
-    if format in ("csv", "parquet"):
-        is_end = np.diff(np.asarray(to_host(s._indptr))) > 0
-        is_end[np.asarray(to_host(s._indices))] = True
+    if format in ("csv", "parquet") and (s._added is None or len(s._added)):
+        rows = np.asarray(to_host(s._indptr)), np.asarray(to_host(s._indices))
+        is_end = presence.of_rows(*rows, not s.directed, np.empty(0, np.uint32))
         if alone := s.num_vertices - int(is_end.sum()):
             told.append(
                 f"{count_of(alone, 'vertex', 'vertices')} without an edge left out: .npz keeps them"

@@ -35,6 +35,7 @@ from lpma.cpu.instructions import SEMAPHORE
 from lpma.cpu.staging_words import SLOT
 from lpma.cuda.library import by_numba
 from lpma.names import Names, column_of
+from lpma.snapshot.stored import StoredGraph
 from tests.support.driver_stand_in import Library
 
 Array = npt.NDArray[Any]
@@ -111,6 +112,7 @@ def use_store(g: lpma.Graph) -> None:
     with tempfile.TemporaryDirectory() as directory:
         g.save(Path(directory) / "graph")
         lpma.Graph.load(Path(directory) / "graph", "cpu").check()
+        StoredGraph(Path(directory) / "graph").snapshot().write_csv(Path(directory) / "edges.csv")
     whole = g.snapshot()
     src = np.repeat(np.arange(whole.num_rows), np.diff(whole.indptr))
     for part in np.array_split(np.arange(len(src)), 5):  # and shrink
