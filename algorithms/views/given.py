@@ -73,6 +73,8 @@ def _arrays(s: Any) -> tuple[Array, Array, int | None]:
     elif isinstance(s, Distributed):
         raise BatchError("this is computed on one device alone: give s.gather()")
     else:
+        if type(s).__module__.partition(".")[0] == "networkx":
+            raise BatchError("a graph of NetworkX: make one of lpma with lpma.from_networkx(G)")
         raise BatchError(
             f"a {type(s).__name__} is not a graph: give a Graph, a Snapshot, a CSR matrix, or "
             "(indptr, indices)"

@@ -88,8 +88,15 @@ def encode_row(
     >>> ingest.encode_row(1, 2)
     b'\\x83\\xa3src\\x01\\xa3dst\\x02\\xa4kind\\xa6append'
     """
-    fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": WORDS[kind]}
+    fields = {"src": src, "dst": dst, "weight": weight, "time": time, "kind": _word(kind)}
     return _pack(fields, producer, seq, by_name(names, ids, RecordError))
+
+
+def _word(kind: Any) -> str:
+    try:
+        return WORDS[kind]
+    except (KeyError, TypeError):
+        raise RecordError(f"kind: {kind!r}: give one of lpma.Kind, as lpma.Kind.DELETE") from None
 
 
 def encode_expire(before: int, *, producer: str | None = None, seq: int | None = None) -> bytes:
@@ -125,7 +132,7 @@ def encode_query(
     >>> ingest.decode_record(data).queries[0].kind.name
     'EDGE'
     """
-    fields: dict[str, Any] = {"query": WORDS[kind], "id": id, "src": src, "dst": dst}
+    fields: dict[str, Any] = {"query": _word(kind), "id": id, "src": src, "dst": dst}
     fields |= {"steps": steps, "after": after, "reply": reply, "deadline": deadline}
     return _pack(fields, producer, seq, by_name(names, ids, RecordError))
 

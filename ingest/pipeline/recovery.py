@@ -157,7 +157,13 @@ def begin_at(
     record of a log. Raises PipelineError if one lies within a record that has fewer rows, or where
     some may be late: which rows those are depends on what was read before. OffsetError if an offset
     is gone or was never written."""
-    found = {partition: Position(*place) for partition, place in positions.items()}
+    try:
+        found = {partition: Position(*place) for partition, place in positions.items()}
+    except (AttributeError, TypeError):
+        raise PipelineError(
+            f"positions is {positions!r}: expected (offset, rows done) by Partition, as "
+            "`positions()` of a pipeline has them"
+        ) from None
     within = {partition: place for partition, place in found.items() if place.row}
     for partition, place in within.items():
         if settings.late != "apply" or place.row < 0:

@@ -26,6 +26,7 @@ from ..host import sync
 
 Buffer = bytes | bytearray | memoryview
 StrPath = str | os.PathLike[str]
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Writable(Protocol):
@@ -120,8 +121,8 @@ def atomic_write(path: StrPath, *, suffix: str | None = None) -> Iterator[Binary
     """A new binary file, readable and seekable too, that becomes `path` when the block ends.
 
     On an exception the target stays as it was and the temporary file is removed. Raises PathError
-    before anything is written if `check_writable` refuses, and OSError from the system (a full
-    disk) unchanged."""
+    before anything is written if `check_writable` refuses, and OSError from the system; one of a
+    full disk names the path."""
     target = check_writable(path, suffix)
     temporary = target.with_name(f"{_begin_of(target)}{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -133,8 +134,10 @@ def atomic_write(path: StrPath, *, suffix: str | None = None) -> Iterator[Binary
             file.flush()
             sync(descriptor)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            error.filename = os.fspath(path)
         raise
     fsync_directory(target.parent)

@@ -62,6 +62,12 @@ def test_the_message_says_what_is_wrong_and_where(graph: str, message: str) -> N
         algorithms.bfs(BAD_GRAPHS[graph], 0)
 
 
+def test_a_graph_of_networkx_is_told_how_to_become_one() -> None:
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(lpma.BatchError, match=r"lpma\.from_networkx"):
+        algorithms.triangle_count(networkx.complete_graph(3))
+
+
 @pytest.mark.parametrize("name", WEIGHTED)
 @pytest.mark.parametrize("data", [np.ones(2), np.ones(4), np.ones((3, 1)), np.float64(1)])
 def test_a_matrix_has_one_number_for_each_entry(name: str, data: Any) -> None:

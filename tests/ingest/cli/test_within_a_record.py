@@ -124,6 +124,9 @@ def test_in_python(log: Path, tmp_path: Path) -> None:
             assert (second.positions(), second.run("end")) == (at, 9)
         with pytest.raises(PipelineError, match="has 10 rows"):
             Pipeline(source, graph, positions={UPDATES: at[UPDATES]._replace(row=10)})
+        for wrong in "latest", {UPDATES: 1}:
+            with pytest.raises(PipelineError, match=r"expected \(offset, rows done\)"):
+                Pipeline(source, graph, positions=wrong)  # type: ignore[arg-type]
 
 
 def test_the_rest_of_a_record_waits_behind_others(tmp_path: Path) -> None:

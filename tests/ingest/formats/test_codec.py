@@ -213,6 +213,14 @@ def test_rows_and_queries_that_cannot_be_decoded_are_not_encoded() -> None:
             bad()
 
 
+@pytest.mark.parametrize("kind", ["delete", 99, None, []])
+def test_a_kind_that_is_none_is_told(kind: Any) -> None:
+    with pytest.raises(RecordError, match=r"one of lpma\.Kind"):
+        ingest.encode_row(1, 2, kind=kind)
+    with pytest.raises(RecordError, match=r"one of lpma\.Kind"):
+        ingest.encode_query("q", kind, 1)
+
+
 def test_nested_empties_cost_no_more_than_their_bytes() -> None:
     def nested(depth: int) -> bytes:
         return b"\x90" if depth == 0 else b"\xdc\x00\x10" + nested(depth - 1) * 16
