@@ -275,7 +275,7 @@ def _serve(
 
 
 def _check_address(metrics: str) -> None:
-    from ..addresses import parse_address
+    from ..arguments import parse_address
     from ..metrics import MetricsServer as MetricsServer  # which says what to install
 
     try:
@@ -296,7 +296,7 @@ def _after_each_batch(
     Imported here: only outputs.metrics needs the library that serves them."""
     written: Callable[[BatchStats], None] | None = None
     if options.statistics is not None:
-        from ..run_log import RunLog
+        from ..plots.run_log import RunLog
 
         graph: Any = pipeline.graph
         written = opened.enter_context(RunLog(options.statistics, graph))

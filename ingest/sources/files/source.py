@@ -17,10 +17,10 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
 
+from ...arguments import by_name
 from ...errors import OffsetError, SourceError
 from ...formats.json import JsonFields
 from ...formats.names import names_of
-from ...naming import by_name
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
 from .edges import EdgeFile, open_edges

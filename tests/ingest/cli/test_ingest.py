@@ -14,7 +14,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest.run_log import read_run
+from ingest.plots.run_log import read_run
 from tests.support.command_line import ROOT, command_line, document, run
 from tests.support.waiting import HANGS_S, wait_for
 
