@@ -77,10 +77,13 @@ def ingest(
     source: Annotated[
         Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
     ] = None,
+    *,
+    remember: Callable[[], None],
 ) -> None:
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
-    Ctrl-C stops it after the current batch, with a last checkpoint."""
+    With --checkpoint alone, a stream goes on as it was last run. Ctrl-C stops it after the current
+    batch, with a last checkpoint."""
     asked = graph_options.arguments(record_options.weight_column)
     reading = record_options.settings()
     if options.serve is not None and options.follow:
@@ -127,6 +130,8 @@ def ingest(
                 track=track, alerts=published, **settings,
             )  # fmt: skip
             opened.enter_context(pipeline)
+            if checkpointing.checkpoint is not None:
+                remember()
             if access is not None:
                 _serve(pipeline, origin, options, watched, access, screen, opened)
             document = _ingested(pipeline, resumed, origin, options, checkpointing, screen, opened)
