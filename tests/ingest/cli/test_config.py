@@ -16,7 +16,7 @@ from ingest.errors import SourceError
 from ingest.sources.kafka.config import settings_of
 from tests.support.command_line import document, run
 
-FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids"}
+FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids", "verbose"}
 
 
 def written(folder: Path, text: str, name: str = "stream.toml") -> Path:
