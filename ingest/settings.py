@@ -15,10 +15,10 @@ from msgspec import Meta
 from lpma.backend import check_device
 from lpma.pma.counters import Unchanged
 
+from .arguments import by_name
 from .errors import PipelineError, UnknownSetting
 from .fields import Fields, Records, checked_records, fields_of, records_from_json, records_to_json
 from .formats.replies import DeadLetter
-from .naming import by_name
 from .pipeline.windows import Width, WindowTime, width_of
 from .results.figures import ResultSink, check_figures, checked_alerts
 from .state.retention import RetentionPolicy

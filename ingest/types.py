@@ -8,9 +8,10 @@ as bytes is in `docs/format.md`.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy.typing as npt
 
@@ -30,7 +31,7 @@ REPLIES = "replies"
 DEAD_LETTERS = "dead-letters"
 RESULTS = "results"
 
-Ids = Literal["dense", "mapped"]  # what `names` was until the next release: see `naming.py`
+Ids = Literal["dense", "mapped"]  # what `names` was until the next release: see `arguments.py`
 Name = int | str  # of a vertex
 Late = Literal["apply", "dead-letter", "reject"]  # what becomes of late operations
 Answer = Edges | Neighbors | Array  # to one query
@@ -319,3 +320,17 @@ class StreamGraph(Directions, Protocol):
     def expired(self) -> int: ...
     def apply(self, batch: Columns, /) -> Answers | Sequence[Answer]: ...
     def image(self, old: Any = None, /) -> Image: ...
+
+
+class Closing(ABC):
+    """What holds a file or a connection: `with` gives the object itself, and closes it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is held. A second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -256,8 +256,8 @@ class _Paced(SqliteLog):
 
 
 def _serve(served: _Served) -> None:
+    from ingest.process import short_pauses
     from ingest.service.context import Context
-    from ingest.service.pauses import short_pauses
     from ingest.service.server import Service
 
     with (

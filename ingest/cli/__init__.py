@@ -16,7 +16,7 @@ __all__ = ["app", "main"]
 def main() -> None:
     """The entry point of the console script, whose process is ours. The commands are imported only
     here, where Ctrl-C is expected already."""
-    from ..switching import pass_the_lock_on_soon
+    from ..process import pass_the_lock_on_soon
     from ._interrupt import end_on_interrupt
 
     end_on_interrupt()

@@ -27,7 +27,7 @@ import inspect
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import EnumType, StrEnum
@@ -39,11 +39,21 @@ import msgspec
 import typer
 from typer.models import ParameterInfo
 
+from lpma.file.atomic import atomic_write
+
 from ..settings import Settings
 from ._typer import Command, option_of, sharing, showing
 
 Kind = TypeVar("Kind", bound=type[Any])
 
+CHECKPOINT = "checkpoints.directory"
+MEMORY = "stream.toml"  # in that directory: how its stream was last read
+# What it keeps: tables and keys. The rest is for one run alone.
+REMEMBERED = (
+    "source.path", "kafka", "file", "records", "fields", "graph", "batches", "results",
+    "checkpoints.interval", "checkpoints.operations", "checkpoints.keep", "outputs.reply_topics",
+    "outputs.dead_letter_topic",
+)  # fmt: skip
 CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
 NAMES = "records.names"  # what --ids said, until the next release
@@ -126,27 +136,32 @@ def configured(
 ) -> Callable[[Command], Command]:
     """A command that shares the options of these dataclasses (`sharing`), and takes them from a
     file, too. rare: fields that are no options of this command. keys: where its own parameters
-    stand in the file."""
+    stand in the file. A command with a parameter `remember` is given a function to call once its
+    checkpoints are there; a later one that is given nothing but their directory goes on alike."""
 
     def share(command: Command) -> Command:
         for kind in reversed(kinds):
             command = sharing(kind, rare)(command)
         own = inspect.signature(command)
+        remembers = "remember" in own.parameters
 
         @functools.wraps(command)
         def wrapped(
             context: typer.Context, config: Path | None = None, said: list[str] | None = None,
             write_config: bool = False, **given: Any,
         ) -> None:  # fmt: skip
-            if config is None and not write_config and not said:
+            if config is None and not write_config and not said and not remembers:
                 command(**given)
                 return
             known = entries(kinds, keys, own)
             wins = {name for name in given if _source(context, name) in _GIVEN}
-            if config is not None:
-                given |= _from_file(config, known, wins)
-            set_here = _set_here(said or (), known, given)
-            given |= {name: value for name, value in set_here.items() if name not in wins}
+            found = {} if config is None else _from_file(config, known, wins)
+            found |= _set_here(said or (), known, found)
+            given |= {name: value for name, value in found.items() if name not in wins}
+            if remembers:
+                known_here = {key: entry for key, entry in known.items() if _is_remembered(key)}
+                given = _recalled(known_here, given, wins | found.keys())
+                given["remember"] = functools.partial(_remember, known_here, dict(given))
             if write_config:
                 typer.echo(_written(known, given), nl=False)
                 return
@@ -162,7 +177,8 @@ def configured(
                               annotation=WriteConfig),
         ]  # fmt: skip
         wrapped.moved = _moved(kinds, rare)  # type: ignore[attr-defined]
-        return showing(wrapped, [*own.parameters.values(), *ours])
+        shown = [p for name, p in own.parameters.items() if name != "remember"]
+        return showing(wrapped, [*shown, *ours])
 
     return share
 
@@ -366,6 +382,56 @@ def all_keys() -> list[str]:
         importlib.import_module(module, __package__)
     keys = {"source.path", "cluster.shards", *(k for of in _commands.values() for k in of.values())}
     return sorted(keys)
+
+
+# -- what a stream was last run with ---------------------------------------------------------------
+
+
+def _is_remembered(key: str) -> bool:
+    return any(_is_of(key, place) for place in REMEMBERED)
+
+
+def _recalled(
+    known: Mapping[str, Entry], given: dict[str, Any], said: Collection[str]
+) -> dict[str, Any]:
+    """The parameters of a command that names no source but the directory of its checkpoints: what
+    is not `said` is as it was last. What is said, and differs, is told."""
+    directory = given.get("checkpoint")
+    sources = [
+        entry.name for key, entry in known.items() if key in ("source.path", "kafka.servers")
+    ]
+    if directory is None or any(given.get(name) is not None for name in sources):
+        return given
+    path = directory / MEMORY
+    if not path.is_file():
+        return given
+    before = _from_file(path, known, set())
+    for key, entry in known.items():
+        was, now = (values.get(entry.name, entry.default) for values in (before, given))
+        if entry.name in said and was != now and not given.get("log_json"):
+            typer.echo(f"lpma: {key} is {_toml(now)}, it was {_toml(was) or 'not said'}", err=True)
+    return given | {name: value for name, value in before.items() if name not in said}
+
+
+def _remember(known: Mapping[str, Entry], given: Mapping[str, Any]) -> None:
+    """Write down how a stream is read. Secrets are only referred to, as in any such file."""
+    said = {name: _absolute(value) for name, value in given.items()}
+    lines = [line for line in _written(known, said).splitlines() if not line.startswith("#")]
+    text = "# How this stream was last run: `lpma ingest -c` with this folder goes on alike.\n"
+    with atomic_write(given["checkpoint"] / MEMORY) as file:
+        file.write((text + "\n".join(lines) + "\n").encode())
+
+
+def _absolute(value: Any) -> Any:
+    """With paths that mean the same from every folder."""
+    if isinstance(value, Path):
+        return value.absolute()
+    if isinstance(value, Table):
+        folder = value.path.parent.absolute()
+        paths = {key: str(folder / path) for key, path in value.content.items()
+                 if key.endswith("_file") and "${" not in str(path)}  # fmt: skip
+        return replace(value, content=value.content | paths)
+    return value
 
 
 # -- writing a file ------------------------------------------------------------------------------

@@ -54,10 +54,10 @@ def count(
         run, gaps = _begun(origin, source, starts, from_store, asked, settings), []
         resumed = False
     started = time.perf_counter()
-    with on_signals(lambda *_: run.stop()), explaining_bad(origin, run.outputs, run.names):
+    with on_signals(lambda *_: run.stop()), explaining_bad(origin, run.outputs, run.settings):
         run.run(options.limit, follow=options.follow)
     if origin.is_log and not options.goes_on:
-        check_applied(source, run.outputs, run.applied + run.operations, origin, run.names)
+        check_applied(source, run.outputs, run.applied + run.operations, origin, run.settings)
     letters = list(run.outputs.kept)[:SHOWN_LETTERS]
     return {
         "source": str(origin),

@@ -380,6 +380,9 @@ class StreamOptions:
         float | None,
         typer.Option(min=0.001, help="Read a file at this many operations per second."),
     ] = None
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show all figures at the end.")
+    ] = False
     as_json: JsonOption = False
 
     @property

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from ..sources.files.left_out import LeftOut
     from ..sources.files.reading import Reading
 
+# What the title, the lines before or `lpma info` say.
+DETAILS = {
+    "source", "resumed", "rejected", "stages", "device", "rows", "density", "header", "columns",
+    "by_name", "unused_columns",
+}  # fmt: skip
+
 
 def file_facts(
     source: FileSource, left_out: LeftOut, screen: Screen, dry_run: bool
@@ -113,8 +119,18 @@ def tell_unit(reading: Reading, window: str | None, width: int | None, screen: S
         )
 
 
-def readable(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of `lpma ingest` for people: nested values in words."""
+def readable(document: dict[str, Any], verbose: bool) -> dict[str, Any]:
+    """A document of `lpma ingest` for people: nested values in words; unless `verbose`, without
+    what was said before or is nothing."""
+    rows = _in_words(document)
+    if verbose:
+        return rows
+    if rows.get("total_operations") == rows.get("operations"):
+        rows.pop("total_operations", None)
+    return {name: value for name, value in rows.items() if value and name not in DETAILS}
+
+
+def _in_words(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
     for name in ("updates", "refused", "dead_letters", "unchanged"):
         if name in rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from ..formats.replies import DeadLetter
     from ..pipeline.outputs import Outputs
     from ..pipeline.pipeline import Pipeline
+    from ..settings import RecordSettings
     from ..sources.base import Source
 
+MOST_FIELDS = 8  # of a record, that are named
 FIRST_REASONS = 3  # told of a stream that stops for them
 
 
@@ -35,38 +38,52 @@ def tell_rejected(pipeline: Pipeline, origin: Origin, screen: Screen, *, fails: 
         screen.say(said)
         return
     pipeline.close()
-    names = _names_hint(pipeline.outputs, pipeline.settings.names, ", and begin a new checkpoint")
-    raise TargetError(f"{origin}: nothing was applied: {said}{names}")
+    hint = _hint(pipeline.outputs, pipeline.settings, ", and begin a new checkpoint")
+    raise TargetError(f"{origin}: nothing was applied: {said}{hint}")
 
 
 def check_applied(
-    source: Source, outputs: Outputs, operations: int, origin: Origin, names: bool
+    source: Source, outputs: Outputs, operations: int, origin: Origin, settings: RecordSettings
 ) -> None:
     """As `tell_rejected` ends a command, for a dry run that brought the stream to so many
     operations."""
     said = rejected_words(outputs)
     if said is not None and not operations and source.at_end():
-        raise TargetError(
-            f"{origin}: nothing would be applied: {said}{_names_hint(outputs, names)}"
-        )
+        raise TargetError(f"{origin}: nothing would be applied: {said}{_hint(outputs, settings)}")
 
 
 @contextmanager
-def explaining_bad(origin: Origin, outputs: Outputs, names: bool) -> Iterator[None]:
+def explaining_bad(origin: Origin, outputs: Outputs, settings: RecordSettings) -> Iterator[None]:
     """Within, a new stream of bad records alone ends the command with the first reasons."""
     try:
         yield
     except AllRecordsBad as error:
         said = rejected_words(outputs, reasons=FIRST_REASONS)
         raise TargetError(
-            f"{origin}: nothing was applied: {said}{_names_hint(outputs, names)}. {GO_ON}"
+            f"{origin}: nothing was applied: {said}{_hint(outputs, settings)}. {GO_ON}"
         ) from error
 
 
-def _names_hint(outputs: Outputs, names: bool, more: str = "") -> str:
-    if not outputs.rejected_by["invalid"] or names:
+def _hint(outputs: Outputs, settings: RecordSettings, more: str = "") -> str:
+    """What may help to read the records that were rejected."""
+    fields = next((found for letter in _bad(outputs) if (found := _json_fields(letter))), ())
+    if fields and settings.records == "msgpack":
+        return (
+            f". This looks like JSON with {', '.join(fields)}: say which field is what, as "
+            f"--src-field {fields[0]} --dst-field {fields[-1]}{more}"
+        )
+    if not outputs.rejected_by["invalid"] or settings.names:
         return ""
     return f". If its vertices go by names, give --names{more}"
+
+
+def _json_fields(letter: DeadLetter) -> list[str]:
+    """The fields of a record that is an object of JSON."""
+    try:
+        found = json.loads(letter.value) if letter.value.lstrip()[:1] == b"{" else None
+    except (ValueError, RecursionError):
+        return []
+    return list(found)[:MOST_FIELDS] if isinstance(found, dict) else []
 
 
 def letter_topic(pipeline: Pipeline) -> str:

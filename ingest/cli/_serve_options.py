@@ -85,7 +85,7 @@ class ServeOptions:
         """Who may do what at `address`. Raises typer.BadParameter if it is none; PipelineError
         if it is open to all without being loopback; MissingPackage."""
         security, server = _packages()
-        from ..addresses import parse_address
+        from ..arguments import parse_address
 
         try:
             host, _ = parse_address(address)
@@ -144,7 +144,7 @@ def _warn(text: str) -> None:
 @contextmanager
 def serving(context: Context, address: str, access: Access) -> Iterator[Service]:
     """Serve `context` within. At the end nobody waits for an answer that cannot come."""
-    from ..service.pauses import short_pauses
+    from ..process import short_pauses
     from ..service.server import Service
 
     with short_pauses(), Service(context, address, access) as service:

@@ -77,10 +77,13 @@ def ingest(
     source: Annotated[
         Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
     ] = None,
+    *,
+    remember: Callable[[], None],
 ) -> None:
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
-    Ctrl-C stops it after the current batch, with a last checkpoint."""
+    With --checkpoint alone, a stream goes on as it was last run. Ctrl-C stops it after the current
+    batch, with a last checkpoint."""
     asked = graph_options.arguments(record_options.weight_column)
     reading = record_options.settings()
     if options.serve is not None and options.follow:
@@ -129,13 +132,18 @@ def ingest(
             opened.enter_context(pipeline)
             if access is not None:
                 _serve(pipeline, origin, options, watched, access, screen, opened)
-            document = _ingested(pipeline, resumed, origin, options, checkpointing, screen, opened)
+            document = _ingested(
+                pipeline, resumed, origin, options, checkpointing, screen, opened, remember
+            )
         if not origin.is_log:
             document |= file_facts(stream, left_out, screen, options.dry_run)
     if options.as_json:
         emit(document)
     else:
-        show(f"{'counted' if options.dry_run else 'ingested'} {origin}", readable(document))
+        show(
+            f"{'counted' if options.dry_run else 'ingested'} {origin}",
+            readable(document, options.verbose),
+        )
 
 
 def _check(
@@ -215,8 +223,10 @@ def _ingested(
     checkpointing: CheckpointOptions,
     screen: Screen,
     opened: ExitStack,
+    remember: Callable[[], None],
 ) -> dict[str, Any]:
-    """Run an open pipeline, save the store if requested, and report what was done."""
+    """Run an open pipeline, save the store if requested, and report what was done. remember: called
+    when a good record has come, or a stream of bad ones alone would leave something."""
     if resumed:
         screen.say(f"resumed at {pipeline.stats.operations:,} operations")
     for gap in pipeline.stats.gaps:
@@ -229,9 +239,11 @@ def _ingested(
     if pipeline.results is not None and pipeline.results.begun:
         screen.say(f"results begin anew: {pipeline.results.begun}")
     progress = Progress(pipeline, screen)
-    on_batch = _after_each_batch(pipeline, progress, options, opened)
+    note = _once_there(pipeline, checkpointing.checkpoint, remember)
+    note()
+    on_batch = _after_each_batch(pipeline, progress, options, opened, note)
     started = time.perf_counter()
-    with explaining_bad(origin, pipeline.outputs, pipeline.settings.names):
+    with explaining_bad(origin, pipeline.outputs, pipeline.settings):
         operations = run(pipeline, options.limit, options.follow, on_batch, progress.look)
         pipeline.check_first_records()
     seconds = time.perf_counter() - started
@@ -242,6 +254,7 @@ def _ingested(
     save, checkpoint = options.save, checkpointing.checkpoint
     if checkpoint is not None and not pipeline.stats.operations and pipeline.source.at_end():
         pipeline.checkpoint_now()  # so that whoever reads it knows that nothing comes
+    note()
     if save is not None:
         graph.save(save)
     return {
@@ -275,7 +288,7 @@ def _serve(
 
 
 def _check_address(metrics: str) -> None:
-    from ..addresses import parse_address
+    from ..arguments import parse_address
     from ..metrics import MetricsServer as MetricsServer  # which says what to install
 
     try:
@@ -289,14 +302,15 @@ def _after_each_batch(
     progress: Progress,
     options: StreamOptions,
     opened: ExitStack,
+    note: Callable[[], None],
 ) -> Callable[[BatchStats], None]:
-    """A function to call after each batch: it logs figures and moves the bar. Metrics are served
-    until `opened` is closed.
+    """A function to call after each batch: it logs figures, moves the bar and calls `note`.
+    Metrics are served until `opened` is closed.
 
     Imported here: only outputs.metrics needs the library that serves them."""
     written: Callable[[BatchStats], None] | None = None
     if options.statistics is not None:
-        from ..run_log import RunLog
+        from ..plots.run_log import RunLog
 
         graph: Any = pipeline.graph
         written = opened.enter_context(RunLog(options.statistics, graph))
@@ -309,5 +323,21 @@ def _after_each_batch(
         if written is not None:
             written(batch)
         progress(batch)
+        note()
 
     return on_batch
+
+
+def _once_there(
+    pipeline: Pipeline, directory: Path | None, remember: Callable[[], None]
+) -> Callable[[], None]:
+    """A function that remembers, once, when it is sure that the checkpoints will stay."""
+    done = directory is None
+
+    def note() -> None:
+        nonlocal done
+        if not done and not pipeline.outputs.held:
+            remember()
+            done = True
+
+    return note

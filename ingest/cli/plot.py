@@ -47,7 +47,7 @@ def latency(
 ) -> None:
     """Latency of each batch and density after it, expansions marked."""
     from .. import plots
-    from ..run_log import read_run
+    from ..plots.run_log import read_run
 
     _is_png(path)
     batches = read_run(run)

@@ -25,13 +25,13 @@ import numpy as np
 
 from lpma import Kind
 
+from ..arguments import seconds_of
 from ..errors import ClusterError, QueryError, QueryTimeout, SnapshotRefused
 from ..formats.encode import encode_query
 from ..queries.base import TIMEOUT_S, Ask, Queries, timeout_of
 from ..settings import Settings
 from ..timers import now_ms
 from ..types import REPLIES, Reply
-from ..waiting import seconds_of
 from .answers import answers, refused
 
 if TYPE_CHECKING:

@@ -23,13 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..closing import Closing
+from ..arguments import seconds_of
 from ..errors import ClusterClosed, ClusterError, EngineLost
 from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
-from ..types import QUERIES, UPDATES
-from ..waiting import seconds_of
+from ..types import QUERIES, UPDATES, Closing
 from .arguments import REFUSED, check, check_places, device_of, engine_of
 from .coordinator import Coordinator, Epoch
 from .ending import close_all

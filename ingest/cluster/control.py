@@ -45,10 +45,10 @@ from typing import Any
 from lpma.errors import LpmaError
 from lpma.host import needs_linux, path_of_open
 
-from ..closing import Closing
+from ..arguments import of_socket, seconds_of
 from ..errors import CheckpointError, IngestError, LockedError
 from ..events import LOGGER
-from ..waiting import of_socket, seconds_of
+from ..types import Closing
 from .locking import OF_CONTROL, DirectoryLock
 
 SOCKET = "control.sock"

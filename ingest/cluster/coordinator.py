@@ -30,10 +30,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..arguments import seconds_of
 from ..errors import ClusterError, EpochsUsedUp, SnapshotRefused, SourceError
 from ..formats.markers import MAX_EPOCH
 from ..timers import now_ms
-from ..waiting import seconds_of
 from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Coordinator:
         """An epoch that is begun after this call, and that every shard has closed. hold: every
         shard holds a snapshot of it. Raises ClusterError, which says which shard did not close it
         in time, and why; at once SnapshotRefused if one cannot hold it, or not for its memory, and
-        EpochsUsedUp. timeout_s: see `waiting.py`."""
+        EpochsUsedUp. timeout_s: see `arguments.py`."""
         timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
         deadline = time.monotonic() + timeout_s
         if not self._turn.acquire(timeout=timeout_s):

@@ -36,11 +36,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ..closing import Closing
 from ..errors import CheckpointError, LockedError
 from ..events import log_event
 from ..state.checkpoint import MANIFEST, Checkpoint, read_checkpoint
 from ..state.directory import checkpoint_numbers, checkpoint_path
+from ..types import Closing
 from .copies import TOKEN, copies_in, number_of, place_of
 from .copies import folder_of as folder_of
 from .places import Place

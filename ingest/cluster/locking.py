@@ -26,8 +26,8 @@ from pathlib import Path
 
 from lpma.file.atomic import make_directory
 
-from ..closing import Closing
 from ..errors import CheckpointError, LockedError
+from ..types import Closing
 
 OF_DRIVER, OF_CONTROL = "cluster.lock", "control.lock"
 _MAX_BYTES = 4096

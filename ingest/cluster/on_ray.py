@@ -37,7 +37,7 @@ from lpma.dependencies import how_to_install
 
 from ..errors import ClusterError, EngineLost
 from ..events import LOGGER, JsonLines
-from ..switching import pass_the_lock_on_soon
+from ..process import pass_the_lock_on_soon
 from .desks import Desks, DeskWorkers
 from .engine import Engine, Handle, call_all
 from .host import ShardHost

@@ -27,13 +27,12 @@ import numpy as np
 
 from lpma.batch.columns import Columns, Kind
 
-from ..closing import Closing
 from ..errors import IngestError, PipelineError, RecordError, SourceError
 from ..events import log_event
 from ..formats.markers import encode_marker
 from ..sources.base import LogWriter
 from ..timers import now_ms
-from ..types import QUERIES, UPDATES, Names, Partition, Record
+from ..types import QUERIES, UPDATES, Closing, Names, Partition, Record
 from .encoding import Rows, checked, encoded, merged
 from .given import check_flags, check_interval, check_producer, check_sink, columns_of, records_of
 from .query_topics import QueryTopics

@@ -29,7 +29,6 @@ from operator import attrgetter
 
 from lpma.batch.columns import Columns
 
-from ..closing import Closing
 from ..errors import PipelineError
 from ..fields import Records, checked_records, records_to_json
 from ..pipeline.outputs import Outputs
@@ -39,7 +38,7 @@ from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
 from ..state.journal import Chunk
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Polled
+from ..types import QUERIES, REPLIES, Closing, Polled
 from .admitted import admit
 from .given import check_flags, check_interval, check_sink
 from .partitioned import PartitionedSink

@@ -20,12 +20,11 @@ from typing import Any
 
 from lpma.file.atomic import atomic_write, make_directory
 
-from ..closing import Closing
 from ..errors import CheckpointError
 from ..sources.base import Identity
 from ..state.directory import has_checkpoint, take_lock
 from ..state.journal import Chunk, entry_of, entry_row
-from ..types import Partition, RecordFingerprint
+from ..types import Closing, Partition, RecordFingerprint
 
 FILE = "repartition.json"
 _FORMAT = 1

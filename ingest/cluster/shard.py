@@ -17,8 +17,8 @@ import secrets
 import threading
 from typing import TYPE_CHECKING
 
-from ..closing import Closing
 from ..errors import ClusterError, PipelineError
+from ..types import Closing
 from .closings import Closings
 from .lane import Lane
 from .spec import EpochClosed, ShardSpec, ShardState, ShardStatus

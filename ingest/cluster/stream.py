@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ..closing import Closing
 from ..errors import ClusterError, SourceError
 from ..queries.client import Client
 from ..sources.sqlite.log import SqliteLog
+from ..types import Closing
 from .partitioned import NO_IN_TOPICS, PartitionedSink, in_topic, topic_pairs
 from .query_topics import QueryTopics
 

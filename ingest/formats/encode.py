@@ -14,8 +14,8 @@ import numpy.typing as npt
 from lpma.batch.columns import Columns, Kind
 from lpma.errors import BatchError
 
+from ..arguments import by_name
 from ..errors import RecordError
-from ..naming import by_name
 from ..types import Ids, Name, Record
 from .kinds import WORDS
 from .names import name_fields, names_of

@@ -19,9 +19,9 @@ import numpy as np
 
 from lpma.batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
+from ..arguments import by_name
 from ..errors import RecordError
 from ..fields import Fields
-from ..naming import by_name
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
 from .json import is_msgpack, read_json
 from .kinds import FIELDS, QUERY_KINDS, UPDATE_KINDS

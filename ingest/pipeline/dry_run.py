@@ -59,7 +59,7 @@ class DryRun:
             self.window = DryWindow(graph, settings, state)
             vertices = vertices_of(settings, graph)
         self.applied = state.operations  # before this
-        self.names = settings.names
+        self.settings = settings
         self.records = 0
         self.operations = 0  # updates and queries
         self.updates: Counter[str] = Counter()  # by the name of their kind
@@ -68,7 +68,6 @@ class DryRun:
         self.outputs = Outputs(
             None, (lambda reply: None) if answers else None, settings.reply_topics
         )
-        self._settings = settings
         self._first = FirstRecords(judged, self.outputs)
         stream = StreamState(source, graph, settings, vertices, state)
         self._decoder = RecordDecoder(stream, self.outputs, self._first)
@@ -84,11 +83,11 @@ class DryRun:
         record that brings the operations to `limit`. Raises AllRecordsBad where a pipeline
         does."""
         while not self._stopping and (limit is None or self.operations < limit):
-            polled = self.source.poll(self._settings.poll_records, WAIT_S)
+            polled = self.source.poll(self.settings.poll_records, WAIT_S)
             if not polled and not follow and self.source.at_end():
                 break
             stamp = now_ms()
-            for record in coalesce_rows(polled) if self._settings.late == "apply" else polled:
+            for record in coalesce_rows(polled) if self.settings.late == "apply" else polled:
                 left = None if limit is None else limit - self.operations
                 if left is not None and left <= 0:
                     break

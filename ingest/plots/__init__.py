@@ -33,8 +33,8 @@ def expansions(levels: Array) -> Array:
 def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
     """Latency of each batch (ms, logarithmic) and, below, density after it, expansions marked.
 
-    run: columns as `ingest.run_log.read_run` returns them; `seconds`, `operations`, `density` and
-    `levels` are needed, all of one length. path: .png or .svg. Raises PathError, MissingPackage.
+    run: columns as `run_log.read_run` returns them; `seconds`, `operations`, `density` and `levels`
+    are needed, all of one length. path: .png or .svg. Raises PathError, MissingPackage.
 
     >>> import tempfile
     >>> run = {"seconds": [0.01, 0.02], "operations": [100, 100], "density": [0.4, 0.6],

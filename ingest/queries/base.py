@@ -13,10 +13,9 @@ import numpy as np
 
 from lpma.batch.columns import Kind
 
-from ..closing import Closing
+from ..arguments import seconds_of
 from ..errors import QueryError, QueryRefused
-from ..types import Name, Reply
-from ..waiting import seconds_of
+from ..types import Closing, Name, Reply
 
 TIMEOUT_S = 10.0
 MAX_PAUSE_S = 5.0  # before a query is asked again, unless its reply asks for more

@@ -33,15 +33,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lpma.sharding import owners_of
 
+from ..arguments import MOST_OF_A_SOCKET_S, by_name
 from ..errors import QueryError, QueryTimeout, RecordError
 from ..formats.encode import encode_query
-from ..naming import by_name
 from ..sources.base import Log, LogWriter
 from ..sources.sqlite.file import NoLog
 from ..sources.sqlite.log import SqliteLog
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Ids, Partition, Reply, Sink
-from ..waiting import MOST_OF_A_SOCKET_S
 from .base import MAX_PAUSE_S, TIMEOUT_S, Ask, Queries, Vertex, timeout_of
 from .reply_reader import ReplyReader
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ..closing import Closing
+from ..arguments import of_socket
 from ..errors import QueryError, SourceError
-from ..waiting import of_socket
+from ..types import Closing
 
 MAX_IDLE = 32  # connections that are kept
 

@@ -13,7 +13,7 @@
     page.py        the live page, whose files are in page/   health.py          for orchestrators
     server.py      uvicorn in a thread, and who gets in      connection.py      what clients may do
     security.py    tokens, hosts, origins, sizes             exchange.py        bodies, load
-    stored.py      a saved store                             pauses.py          garbage
+    stored.py      a saved store
 
 Questions are answered by the pipeline's thread between two batches
 (`ingest/pipeline/graph_requests.py`), many at once; everything else, from parsing to encoding,

@@ -24,8 +24,8 @@ from typing import Any, Generic, TypeVar
 
 from lpma.cpu.threads import stopped_by
 
-from ..closing import Closing
 from ..pipeline.graph_requests import GraphView
+from ..types import Closing
 from .context import Context
 from .problems import Problem
 from .query_queue import Receive, until_gone

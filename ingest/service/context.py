@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..closing import Closing
 from ..pipeline.graph_requests import GraphRequests
+from ..types import Closing
 from .figures import Figures
 
 if TYPE_CHECKING:

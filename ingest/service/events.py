@@ -36,9 +36,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..closing import Closing
 from ..events import log_event
 from ..timers import now_ms
+from ..types import Closing
 from .context import Context
 from .messages import RING, EventsQuery, parameters
 from .problems import Problem

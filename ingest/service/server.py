@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
-from ..addresses import parse_address
-from ..closing import Closing
+from ..arguments import parse_address
+from ..types import Closing
 from .app import make_app
 from .connection import Connection, ParseScheduler, Timeouts
 from .security import Access, Guard

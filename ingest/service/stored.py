@@ -7,8 +7,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ..closing import Closing
 from ..pipeline.graph_requests import GraphRequests, GraphView
+from ..types import Closing
 
 if TYPE_CHECKING:
     import lpma

@@ -28,9 +28,9 @@ from algorithms import core_numbers
 from lpma import Snapshot
 from lpma.arrays import first_not_below, to_host
 
-from ..closing import Closing
 from ..pipeline.graph_requests import GraphView
 from ..settings import CheckpointFigures
+from ..types import Closing
 from .beside import Job, Shared, Worker
 from .context import Context
 from .events import Hub

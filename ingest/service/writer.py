@@ -25,10 +25,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..closing import Closing
 from ..errors import IngestError, SourceError
 from ..sources.base import LogWriter
-from ..types import Partition
+from ..types import Closing, Partition
 
 MAX_WAITING_BYTES = 64 << 20
 MAX_GROUP_BYTES = 16 << 20

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from ingest import bounded_server
-from ingest.bounded_server import MAX_CONNECTIONS, BoundedServer
+from ingest.metrics import server as bounded_server
+from ingest.metrics.server import MAX_CONNECTIONS, BoundedServer
 from tests.conftest import soak
 from tests.support.waiting import HANGS_S, wait_for
 
@@ -207,7 +207,8 @@ def test_closing_waits_for_nobody_and_leaves_nothing() -> None:
 PROGRAM = """
 import resource, sys
 import ingest
-from ingest import Pipeline, SqliteLog, bounded_server
+from ingest import Pipeline, SqliteLog
+from ingest.metrics import server as bounded_server
 from ingest.metrics import MetricsServer
 from lpma import Kind
 from tests.support.stream_model import SavedModel

@@ -27,8 +27,8 @@ from ingest.demo.figures import figures, who
 from ingest.demo.stream import DELETIONS, DemoStream, Watch, choose_stream
 from ingest.demo.town import CONNECTORS, make_town
 from ingest.demo.worker import DemoError, Files
+from ingest.plots.run_log import read_run
 from ingest.results.reading import read_results
-from ingest.run_log import read_run
 from ingest.types import Reply
 from lpma.batch.columns import Kind
 from lpma.cpu import cache

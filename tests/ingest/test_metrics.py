@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import ingest
 import lpma
 from ingest import IngestError, Pipeline, PipelineError, SqliteLog
-from ingest.addresses import parse_address
+from ingest.arguments import parse_address
 from ingest.metrics import MetricsServer
 from lpma import Kind
 from tests.support.command_line import run

@@ -23,7 +23,7 @@ from ingest.events import (
     LetterEvents,
     log_event,
 )
-from ingest.run_log import RunLog, read_run
+from ingest.plots.run_log import RunLog, read_run
 from lpma.errors import FormatError
 from tests.support.command_line import run
 from tests.support.stream_model import SavedModel

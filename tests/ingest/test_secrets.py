@@ -21,7 +21,7 @@ from ingest import KafkaSink, KafkaSource, Pipeline, SourceError
 from ingest.cli import app
 from ingest.events import JsonLines
 from ingest.metrics import MetricsServer
-from ingest.run_log import RunLog
+from ingest.plots.run_log import RunLog
 from lpma import Kind
 from tests.ingest.test_metrics import scrape
 from tests.support.fault_broker import FaultBroker

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ingest.arguments import of_socket, seconds_of
 from ingest.errors import ClusterError
-from ingest.waiting import of_socket, seconds_of
 
 TIMES = [float("inf"), 1e308, 9e18, 1e12, 10**400, threading.TIMEOUT_MAX, np.float64("inf")]
 NO_TIMES = [float("nan"), -1, -1e-9, float("-inf"), "1", None, True, b"", [1]]

@@ -12,9 +12,9 @@ import numpy as np
 
 import algorithms
 import lpma
-from ingest.closing import Closing
 from ingest.cluster.coordinator import Epoch
 from ingest.errors import ClusterError
+from ingest.types import Closing
 from tests.support.waiting import HANGS_S
 
 SRC, DST = [0, 0, 1, 2, 5], [1, 2, 2, 0, 5]

@@ -16,7 +16,7 @@ from ._actions import Actions
 from ._options import CheckpointOption, GraphStreamOptions, KeepingOptions, ShardOptions
 from ._status import readable
 
-RARE = "checkpoint_interval", "checkpoint_operations", "batch_interval", "queries"
+RARE = "checkpoint_interval", "checkpoint_operations", "batch_interval"
 LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
 
 

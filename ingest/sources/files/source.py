@@ -17,10 +17,10 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Literal, Self
 
+from ...arguments import by_name
 from ...errors import OffsetError, SourceError
 from ...fields import Fields
 from ...formats.names import names_of
-from ...naming import by_name
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
 from .edges import EdgeFile, as_source_errors, open_edges

@@ -19,10 +19,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from ...closing import Closing
 from ...errors import AwayError, RecordError, SourceError
 from ...formats.replies import MAX_REPLY_BYTES
-from ...types import Partition
+from ...types import Closing, Partition
 from ..base import LogWriter
 from . import clock
 from .client import (

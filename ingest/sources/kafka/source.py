@@ -26,9 +26,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ...closing import Closing
 from ...errors import AwayError, IdentityError, OffsetError, SourceError
-from ...types import Partition, Polled
+from ...types import Closing, Partition, Polled
 from ..base import Identity, Log, check_offset, check_written
 from ..chosen import Chosen, readable
 from ..fingerprints import check_same

@@ -24,11 +24,10 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from ...closing import Closing
 from ...errors import OffsetError, RecordError, SourceError
 from ...formats.msgpack import topic_name
 from ...formats.replies import MAX_REPLY_BYTES
-from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Partition, Polled
+from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Closing, Partition, Polled
 from ..base import Identity, Log, LogWriter, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log

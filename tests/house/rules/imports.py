@@ -39,7 +39,7 @@ FLOORS = {
     # Of the road from the source to the graph; these import nothing that stands on no floor. A file
     # of a folder may stand on a floor of its own: what settings are checked with lies below them.
     "ingest": (
-        ("closing", "errors", "events", "naming", "timers", "types", "waiting"),
+        ("arguments", "errors", "events", "timers", "types"),
         ("fields", "formats", "state.retention"),
         ("results.figures", "pipeline.batching"),
         ("pipeline.windows",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -15,7 +16,7 @@ from ingest.errors import SourceError
 from ingest.sources.kafka.config import settings_of
 from tests.support.command_line import document, run
 
-FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids"}
+FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids", "verbose"}
 
 
 def written(folder: Path, text: str, name: str = "stream.toml") -> Path:
@@ -267,6 +268,49 @@ def test_a_wrong_key_is_told(said: str, told: str) -> None:
 def test_an_option_that_went_names_its_key(command: str, option: str, key: str) -> None:
     told = run(command, "x.log", option, "x", status=2).stderr
     assert joined(f"{option}: a setting that is no option: --set {key}=VALUE") in joined(told)
+
+
+def test_a_stream_goes_on_as_it_was_last_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With nothing but its directory; options given win, and what differs is told."""
+    monkeypatch.chdir(tmp_path)
+    edges, state = tmp_path / "a.csv", tmp_path / "state"
+    edges.write_text("from,to,amount\n" + "".join(f"{i},{i + 1},2\n" for i in range(10)))
+    first = document("ingest", "a.csv", "-c", "state", "--target", "from", "--source", "to",
+                     "--batch-size", 2, "--limit", 2, "--track", "core",
+                     "--results-file", "cores.jsonl")  # fmt: skip
+    assert first["operations"] == 2
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    rest = run("ingest", "-c", state, "--batch-size", 3, "--limit", 3, "--json")
+    assert "batches.size is 3, it was 2" in rest.stderr
+    assert document("ingest", "-c", state)["total_operations"] == 10
+    assert document("query", "edge", state, 5, 4)["results"][0]["weight"] == 2
+    told = (tmp_path / "cores.jsonl").read_text()
+    assert "core" in told
+    assert sorted(p.name for p in other.iterdir()) == []
+    assert tomllib.loads((state / "stream.toml").read_text())["batches"] == {"size": 3}
+    run("ingest", "-c", tmp_path / "nothing", status=2)
+
+
+def test_a_stream_remembers_where_secrets_are(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("also secret\n")
+    config = written(tmp_path, """\
+kafka.servers = "h:1"
+kafka.settings = {sasl_plain_password = "${HUSH}", ssl_password_file = "key"}
+checkpoints.directory = "state"
+""")  # fmt: skip
+    kinds = _ingest_options.EndpointOptions, _ingest_options.CheckpointOptions
+    known = _config.entries(kinds, {}, inspect.signature(lambda: None))
+    given = _config._from_file(config, known, set())
+    (tmp_path / "state").mkdir()
+    _config._remember(known, given)
+    kept = tomllib.loads((tmp_path / "state" / "stream.toml").read_text())["kafka"]["settings"]
+    assert kept == {
+        "sasl_plain_password": "${HUSH}", "ssl_password_file": str(tmp_path / "key"),
+    }  # fmt: skip
 
 
 def test_every_option_has_a_key() -> None:

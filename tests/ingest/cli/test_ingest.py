@@ -14,7 +14,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest.run_log import read_run
+from ingest.plots.run_log import read_run
 from tests.support.command_line import ROOT, command_line, document, run
 from tests.support.waiting import HANGS_S, wait_for
 
@@ -195,7 +195,7 @@ def test_a_window_over_updates_without_a_time_is_told(tmp_path: Path, by: str, w
     edges, state = tmp_path / "edges.txt", tmp_path / "state"
     edges.write_text("0 1\n1 2\n2 3\n")
     said = run("ingest", edges, "-c", state, "--window", 5, "--set", f"records.window_time={by}")
-    assert "without a time" in said.stdout
+    assert "without a time" in " ".join(said.stdout.split())
     assert ("3 updates had no time, and nothing has moved it" in said.stderr) == warns
     timed = tmp_path / "timed.txt"
     timed.write_text("0 1 1 10\n1 2 1 20\n")
@@ -251,3 +251,14 @@ def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
     late = ["--set", "records.late=dead-letter", "--set", "records.max_lateness=1000"]
     kept_out = document(*new, *window, *late, "--dry-run")
     assert (kept_out["window"]["late"], kept_out["dead_letters"]) == (0, {"late": 2})
+
+
+def test_it_ends_in_a_few_lines(
+    edge_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = run("ingest", edge_file.name, "-c", "c").stdout.splitlines()
+    assert [line.split()[0] for line in told[1:]] == [
+        "operations", "seconds", "vertices", "edges", "version", "checkpoint",
+    ]  # fmt: skip
+    assert len(run("ingest", edge_file, "--save", tmp_path / "g", "-v").stdout.splitlines()) > 20

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ingest
 import lpma
-from ingest.run_log import RunLog, read_run
+from ingest.plots.run_log import RunLog, read_run
 from tests.support.command_line import PNG, document, run
 
 

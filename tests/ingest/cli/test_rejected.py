@@ -241,3 +241,13 @@ def test_useless_lateness_is_refused(tmp_path: Path) -> None:
             "records.max_lateness=5",
         ]
         assert "late='dead-letter'" in run(*command, *more, status=1).stderr
+
+
+def test_records_of_json_are_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "json.log"
+    with ingest.SqliteLog(path) as log:
+        log.produce("updates", b'{"user": "a", "item": "b", "at": 3}')
+    for more in ([], ["--dry-run"], ["--names"]):
+        said = run("ingest", path, "-c", tmp_path / "c", *more, status=1).stderr
+        assert "looks like JSON with user, item, at" in said
+        assert "--src-field user" in said

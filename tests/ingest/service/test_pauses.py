@@ -13,8 +13,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from ingest.cli._serve_options import serving
+from ingest.process import short_pauses
 from ingest.service.context import Context
-from ingest.service.pauses import short_pauses
 from ingest.service.security import Access
 from ingest.service.stored import StoredGraph
 

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from lpma.dependencies import MissingPackage, how_to_install
 
-from .addresses import parse_address
-from .bounded_server import BoundedServer
-from .closing import Closing
-from .pipeline.windows import width_of
-from .timers import BOUNDS_S
+from ..arguments import parse_address
+from ..pipeline.windows import width_of
+from ..timers import BOUNDS_S
+from ..types import Closing
+from .server import BoundedServer
 
 try:
     from prometheus_client import CollectorRegistry, MetricsHandler
@@ -44,9 +44,9 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from .pipeline.pipeline import Pipeline
-    from .results.publisher import Publisher
-    from .types import Partition
+    from ..pipeline.pipeline import Pipeline
+    from ..results.publisher import Publisher
+    from ..types import Partition
 
 
 class PipelineCollector(Collector):

@@ -1,4 +1,4 @@
-"""The switch interval of the processes that are ours (ingest/switching.py)."""
+"""The switch interval of the processes that are ours (ingest/process.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ingest.switching import SWITCH_S, pass_the_lock_on_soon
+from ingest.process import SWITCH_S, pass_the_lock_on_soon
 from tests.support.waiting import HANGS_S
 
 

@@ -28,7 +28,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from .closing import Closing
+from ..types import Closing
 
 MAX_CONNECTIONS = 32
 MAX_REQUEST_BYTES = 16 << 10

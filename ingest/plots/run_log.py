@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from lpma.errors import FormatError
 
-from .closing import Closing
-from .settings import BatchStats
+from ..settings import BatchStats
+from ..types import Closing
 
 Array = npt.NDArray[Any]
 
