@@ -96,7 +96,9 @@ def _read(
     options: dict[str, Any],
 ) -> lpma.Graph:
     of_file = {name: options.pop(name) for name in _OF_FILES if name in options}
-    asked = Asked(*columns, **{**of_file, "kinds": of_file.get("kinds") or {}})
+    of_file["kinds"] = of_file.get("kinds") or {}
+    roles: dict[str, Any] = dict(zip(("source", "target", "weight", "time"), columns, strict=True))
+    asked = Asked(**roles, **of_file)
     directed = options.pop("directed", None)
     file = open_edges(Path(path), asked, form, None, mirror=directed is True)
     if directed is None:

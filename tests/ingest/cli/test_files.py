@@ -237,7 +237,10 @@ def test_a_store_or_an_archive_given_as_edges(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "e.csv", "w") as archive:
         archive.writestr("e.txt", "1 2\n")
         archive.writestr("f.txt", "1 2\n")
-    assert "a zip archive of 2 files" in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
+    assert (
+        "a zip archive of 2 files"
+        in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
+    )
 
 
 def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
