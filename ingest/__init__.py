@@ -65,6 +65,11 @@ if TYPE_CHECKING:
         decode_result as decode_result,
         encode_result as encode_result,
     )
+    from .graphs import (
+        read_csv as read_csv,
+        read_json as read_json,
+        read_parquet as read_parquet,
+    )
     from .past import as_of as as_of
     from .pipeline.pipeline import Pipeline as Pipeline
     from .queries.base import Ask as Ask
@@ -90,11 +95,6 @@ if TYPE_CHECKING:
         UPDATES as UPDATES,
     )
     from .sources.files.edges import EdgeFile as EdgeFile, read_edges as read_edges
-    from .sources.files.graphs import (
-        read_csv as read_csv,
-        read_json as read_json,
-        read_parquet as read_parquet,
-    )
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
     from .state.directory import has_checkpoint as has_checkpoint
@@ -114,6 +114,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "formats.records": "decode decode_record",
     "formats.replies": "DeadLetter decode_dead_letter decode_reply encode_dead_letter encode_reply",
     "formats.results": "Result decode_result encode_result",
+    "graphs": "read_csv read_json read_parquet",
     "past": "as_of",
     "pipeline.pipeline": "Pipeline",
     "queries.base": "Ask",
@@ -124,7 +125,6 @@ _NAMES = {  # by the module that has them; type checkers read the same above
         DEAD_LETTERS QUERIES REPLIES UPDATES FileSource Identity Partition Polled Rejected Source
         SqliteLog""",
     "sources.files.edges": "EdgeFile read_edges",
-    "sources.files.graphs": "read_csv read_json read_parquet",
     "sources.kafka.sink": "KafkaSink",
     "sources.kafka.source": "KafkaSource",
     "state.directory": "has_checkpoint",

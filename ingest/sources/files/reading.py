@@ -86,7 +86,7 @@ class Asked:
     kinds: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     thousands: str | None = None
-    time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None
+    time_unit: str | None = None
     bipartite: bool | None = None
 
     def __post_init__(self) -> None:
