@@ -31,7 +31,6 @@ MISSING = r"\N"  # how databases write a value that is missing; so is an empty f
 Column = str | int  # by its name or its number from 1
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
-Unit = Literal["s", "ms", "us", "ns"]
 UNITS: dict[str, tuple[int, str]] = {  # the smallest number that is one since 1970, by magnitude
     "s": (10**8, "seconds"), "ms": (10**11, "milliseconds"), "us": (10**14, "microseconds"),
     "ns": (10**17, "nanoseconds"),
