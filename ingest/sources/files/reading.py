@@ -136,8 +136,8 @@ class Reading:
     named      whether vertices go by names; why: what made that so, if it was guessed
     guessed    whether `named` was guessed
     whole      whether ends are numbers of which some are written as 2.0 or 1e+05
-    times      how times are written; since: the unit since 1970 that whole ones look like, and one
-               of them
+    times      how times are written; since: the unit since 1970 that they look like, and one of
+               them
     unit       of times, which become milliseconds; None: they stay as they are
     unfit      column called like a field, but that holds something else → that field, a value
     decimal_point, thousands  the marks within weights; thousands: "" for none
