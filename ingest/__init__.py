@@ -53,6 +53,11 @@ if TYPE_CHECKING:
         Result as Result,
         decode_result as decode_result,
     )
+    from .graphs import (
+        read_csv as read_csv,
+        read_json as read_json,
+        read_parquet as read_parquet,
+    )
     from .past import as_of as as_of
     from .pipeline.pipeline import Pipeline as Pipeline
     from .queries.base import Ask as Ask
@@ -70,11 +75,6 @@ if TYPE_CHECKING:
         SqliteLog as SqliteLog,
     )
     from .sources.files.edges import read_edges as read_edges
-    from .sources.files.graphs import (
-        read_csv as read_csv,
-        read_json as read_json,
-        read_parquet as read_parquet,
-    )
     from .sources.kafka.sink import KafkaSink as KafkaSink
     from .sources.kafka.source import KafkaSource as KafkaSource
     from .state.directory import has_checkpoint as has_checkpoint
@@ -92,6 +92,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "formats.records": "decode decode_record",
     "formats.replies": "DeadLetter decode_dead_letter decode_reply",
     "formats.results": "Result decode_result",
+    "graphs": "read_csv read_json read_parquet",
     "past": "as_of",
     "pipeline.pipeline": "Pipeline",
     "queries.base": "Ask",
@@ -100,7 +101,6 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "settings": "BatchStats Settings SettingsDict",
     "sources": "FileSource Partition Source SqliteLog",
     "sources.files.edges": "read_edges",
-    "sources.files.graphs": "read_csv read_json read_parquet",
     "sources.kafka.sink": "KafkaSink",
     "sources.kafka.source": "KafkaSource",
     "state.directory": "has_checkpoint",

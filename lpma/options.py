@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .arguments.convert import MAX_VERTEX
 from .arguments.scalars import integer, is_integer, shown
-from .batch.columns import MAX_VERTEX
 from .errors import BatchError
 from .pma.strategy import STRATEGIES
 

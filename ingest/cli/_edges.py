@@ -20,8 +20,7 @@ from lpma.batch.columns import Columns
 from lpma.interop.edges import lost_weights
 
 from ..fields import Fields
-from ..sources.files.edges import EdgeFile
-from ..sources.files.graphs import (
+from ..graphs import (
     BATCH_SIZE,
     Rounded,
     add_missing,
@@ -29,6 +28,7 @@ from ..sources.files.graphs import (
     name_sides,
     with_ids,
 )
+from ..sources.files.edges import EdgeFile
 from ..sources.files.left_out import LeftOut
 from ..sources.files.pieces import Vertices
 from ..sources.files.reading import Reading

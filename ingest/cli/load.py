@@ -10,7 +10,7 @@ import typer
 
 from lpma.display.words import size_of
 
-from ..sources.files.graphs import BATCH_SIZE
+from ..graphs import BATCH_SIZE
 from ._console import (
     JsonOption,
     Screen,

@@ -76,6 +76,15 @@ class FrameColumn:
     first: int
     advice: str
 
+    def __post_init__(self) -> None:
+        kind = getattr(self.values, "type", None)
+        if kind is not None and getattr(kind, "extension_name", None) is not None:
+            raise BatchError(
+                f"column {self.name!r} is of the type {kind.extension_name}, whose values are not "
+                f"what they are stored as ({kind.storage_type}): convert it to numbers, text or "
+                "timestamps, in pandas a Period by .dt.to_timestamp()"
+            )
+
     def named(self, numbers: FrameColumn | None = None) -> Any:
         """Names of vertices: what a graph with names takes. numbers: which of them are integers,
         bool[n], where the names are text. Raises BatchError.

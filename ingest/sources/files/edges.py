@@ -237,7 +237,8 @@ def _doubtful(columns: Columns) -> Counter[str]:
             continue
         if hasattr(end, "dictionary"):
             end = end.dictionary.take(end.indices)
-        places = as_numpy(pc.fill_null(pc.index_in(end, words), -1))
+        short = np.flatnonzero(as_numpy(pc.binary_length(end)) <= max(map(len, NOT_NAMES)))
+        places = as_numpy(pc.fill_null(pc.index_in(end.take(pyarrow.array(short)), words), -1))
         found.update(NOT_NAMES[place] for place in places[places >= 0].tolist())
     return found
 

@@ -93,7 +93,7 @@ def _commented(
             known = {"src", "dst"} <= places_by_alias(fields).keys() or either_way(fields)
             asked_for = wanted & {field.lower() for field in fields}
             plain = each is not None and width > 2 and all(len(field) <= 40 for field in fields)
-            if known or asked_for or (plain and each == separator):
+            if known or asked_for or (plain and each == separator and asked.header is None):
                 return line.strip(), fields
     return None
 
@@ -433,10 +433,10 @@ def _times(values: list[str]) -> Times:
 
 
 def _since(values: list[str]) -> tuple[str, str] | None:
-    """The unit that whole numbers among these are in, if all may be times since 1970, and the first
-    of them."""
-    values = [value.strip() for value in values if are_whole([value])]
-    numbers = list(map(int, values))
+    """The unit that numbers among these are in, if all may be times since 1970, and the first of
+    them."""
+    values = [value.strip() for value in values if are_numbers([value])]
+    numbers = list(map(float, values))
     for unit, (least, _) in UNITS.items():
         if values and all(least <= number < 1000 * least for number in numbers):
             return unit, values[0]

@@ -40,7 +40,8 @@ def open_json_lines(
     """How the file is read, and its pieces. fields: None: guess. Raises SourceError, OSError."""
     blocks = read_blocks(path, None, b"{")
     first = next(blocks, Block(b"", 1))
-    if is_whole_graph(first.data.partition(b"\n")[0]):
+    line = first.data.lstrip().partition(b"\n")[0]
+    if line.strip() == b"{" or is_whole_graph(line):
         raise SourceError(f"{path}: {no_edge_list(first.data[:HEAD_BYTES])}")
     exact = None
     if fields is not None:

@@ -111,8 +111,8 @@ def no_edge_list(head: bytes) -> str | None:
                 "does of NetworkX's and D3's"
             )
         return "JSON, but not an object a line: write it so, with the fields of an edge, as .jsonl"
-    if what := _other_graph(text):
-        return f"{what} ({_TEXT})" if _TEXT not in what else what
+    if other := _other_graph(text):
+        return other if _TEXT in other else f"{other} ({_TEXT})"
     if sum(len(line) for line in head.split(b"\n") if _is_strange(line)) > len(head) // 2:
         return f"binary data, not edges: {_TEXT}"
     return None
@@ -130,7 +130,11 @@ def _other_graph(text: bytes) -> str | None:
             return what
     if (match := DIMACS.match(text)) is not None:
         return f"DIMACS of the problem {match[3].decode()!r}: p edge, p col and p sp are read"
-    if rest[1:] and all(re.fullmatch(rb"\S+\s+\{.*\}\s*", line) for line in rest[1:20]):
+    if (
+        rest[1:]
+        and all(re.fullmatch(rb"\S+\s+(\d+|(\{.*\}))\s*", r) for r in rest[:20])
+        and any(b"{" in line for line in rest[:20])
+    ):
         return "a multiline adjacency list: " + _NETWORKX + "networkx.read_multiline_adjlist does"
     if _is_tgf(lines):
         return "Trivial Graph Format, vertices above '#' and edges below: keep the lines below"

@@ -116,9 +116,7 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> 
         column = table[end]
         if reading.named:
             if not isinstance(column, np.ndarray) or column.dtype == object:
-                reason = f"{end}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex"
-                _note(faults, _missing(column), f"{end}: empty")
-                _note(faults, _unfit_names(column), reason)
+                _note_names(faults, end, column)
             continue
         unfit = (column < reading.base) | (column > reading.limit + reading.base)
         what = "ids" if reading.has_ids else "indices"
@@ -147,32 +145,26 @@ def _note(faults: Faults, unfit: Array, reason: str, is_name: bool = False) -> N
         faults.setdefault(row, Fault(reason, is_name))
 
 
-def _missing(column: Any) -> Array:
-    """Which of a column of text are missing."""
+def _note_names(faults: Faults, end: str, column: Any) -> None:
+    """Note the rows of a column of text whose name is missing, or too long."""
     import pyarrow
     import pyarrow.compute as pc
 
     if isinstance(column, np.ndarray):  # objects
-        return np.array([x in ("", MISSING) for x in column], np.bool_)
-    if hasattr(column, "dictionary"):
-        missing: Array = _missing(column.dictionary)[as_numpy(column.indices)]
-        return missing
-    empty, null = (pc.equal(column, pyarrow.scalar(x, column.type)) for x in ("", MISSING))
-    return as_numpy(pc.or_(empty, null))
-
-
-def _unfit_names(column: Any) -> Array:
-    """Which of an Arrow column of text are too short or too long."""
-    import pyarrow.compute as pc
-
-    if isinstance(column, np.ndarray):  # objects
-        sizes = np.array([len(x.encode()) if isinstance(x, str) else 1 for x in column])
-        return np.asarray((sizes < 1) | (sizes > MAX_NAME_BYTES))
-    if not hasattr(column, "dictionary"):
-        sizes = as_numpy(pc.binary_length(column))
-        return np.asarray((sizes < 1) | (sizes > MAX_NAME_BYTES))
-    unfit = _unfit_names(column.dictionary)
-    return np.asarray(unfit[as_numpy(column.indices)])
+        sizes = np.array([len(x.encode()) if isinstance(x, str) else 1 for x in column], np.int64)
+        missing = np.array([x in ("", MISSING) for x in column], np.bool_)
+    else:
+        texts = column.dictionary if hasattr(column, "dictionary") else column
+        sizes = as_numpy(pc.binary_length(texts))
+        missing = sizes == 0
+        if (sizes == len(MISSING)).any():
+            missing = missing | as_numpy(pc.equal(texts, pyarrow.scalar(MISSING, texts.type)))
+        if texts is not column:
+            rows = as_numpy(column.indices)
+            sizes, missing = sizes[rows], missing[rows]
+    _note(faults, missing, f"{end}: empty")
+    most = f"{end}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex"
+    _note(faults, sizes > MAX_NAME_BYTES, most)
 
 
 def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:

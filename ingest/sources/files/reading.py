@@ -31,7 +31,6 @@ MISSING = r"\N"  # how databases write a value that is missing; so is an empty f
 Column = str | int  # by its name or its number from 1
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
-Unit = Literal["s", "ms", "us", "ns"]
 UNITS: dict[str, tuple[int, str]] = {  # the smallest number that is one since 1970, by magnitude
     "s": (10**8, "seconds"), "ms": (10**11, "milliseconds"), "us": (10**14, "microseconds"),
     "ns": (10**17, "nanoseconds"),
@@ -86,7 +85,7 @@ class Asked:
     kinds: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     thousands: str | None = None
-    time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None
+    time_unit: str | None = None
     bipartite: bool | None = None
 
     def __post_init__(self) -> None:
@@ -137,8 +136,8 @@ class Reading:
     named      whether vertices go by names; why: what made that so, if it was guessed
     guessed    whether `named` was guessed
     whole      whether ends are numbers of which some are written as 2.0 or 1e+05
-    times      how times are written; since: the unit since 1970 that whole ones look like, and one
-               of them
+    times      how times are written; since: the unit since 1970 that they look like, and one of
+               them
     unit       of times, which become milliseconds; None: they stay as they are
     unfit      column called like a field, but that holds something else → that field, a value
     decimal_point, thousands  the marks within weights; thousands: "" for none

@@ -56,7 +56,7 @@ def _by_content(head: bytes, said: str) -> str | None:
     lines = [line for line in lines if not line.startswith((b"#", b"%"))]
     if len(text) >= TOP_BYTES and len(lines) > 1:
         lines.pop()
-    if lines and all(LINE.fullmatch(line) for line in lines):
+    if lines and sum(LINE.fullmatch(line) is not None for line in lines) > 0.5 * len(lines):
         return "edgelist"
     return "metis" if said == "text" and is_metis(text, len(head) < TOP_BYTES) else None
 

@@ -11,6 +11,7 @@ from .reading import Asked, are_numbers
 
 _CANDIDATES = {"csv": ",;\t|", "tsv": "\t,;|", "text": "\t,;|"}
 _THREE_DIGITS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
+_WITH_COMMA = re.compile(r"[-+]?[\d.]*\d,\d[\d,.]*")
 _ENGLISH = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _CONTINENTAL = re.compile(r"[-+]?\d{1,3}(\.\d{3})*(,\d*)?")
 
@@ -33,6 +34,8 @@ def separator_of(format: str, lines: list[str]) -> str | None:
     blanks = [line.split() for line in lines]
     if format == "text" and _evenness(blanks) == 1 and all(are_numbers(row) for row in blanks[1:]):
         return None
+    if any("," in line for line in lines) and (found := _beside_decimal_commas(lines)):
+        return found[0]
     best: tuple[float, int, str] | None = None
     for candidate in _CANDIDATES[format]:
         try:
@@ -45,6 +48,20 @@ def separator_of(format: str, lines: list[str]) -> str | None:
     if best is not None:
         return best[2]
     return None if format == "text" or _evenness(blanks) == 1 else _CANDIDATES[format][0]
+
+
+def _beside_decimal_commas(lines: list[str]) -> tuple[str | None] | None:
+    """What separates the fields if all commas are within numbers, as in `ann;bob;3,5`."""
+    for candidate in ("\t", ";", "|", None):
+        try:
+            rows = split(lines, candidate)
+        except SourceError:
+            continue
+        fields = [field.strip() for row in rows for field in row if "," in field]
+        plain = all(sum("," not in field for field in row) > 1 for row in rows)
+        if plain and _evenness(rows) > 0.9 and all(map(_WITH_COMMA.fullmatch, fields)):
+            return (candidate,)
+    return None
 
 
 def _evenness(rows: Rows) -> float:

@@ -54,8 +54,9 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
     )
     if (directed := (schema.metadata or {}).get(b"lpma.directed")) is not None:
         reading = reading_of_export(reading, directed == b"true", mirror)
-    for place in reading.places.values():
-        _refuse_extension(path, schema.field(place))
+    for place, name in enumerate(schema.names):
+        if place in reading.places.values() or name in reading.unfit:
+            _refuse_extension(path, schema.field(place))
     ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
     for place in reading.places.values():
         if schema.names.count(schema.names[place]) > 1:
@@ -90,6 +91,7 @@ def _refuse_extension(path: Path, field: Any) -> None:
     """Raise SourceError if a column's type is one that others have defined, as pandas's Period:
     what it is stored as means something else."""
     name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    name = getattr(field.type, "extension_name", name)
     if name:
         raise SourceError(
             f"{path}: column {field.name!r} is of the type {name}, stored as {field.type}, which "

@@ -99,7 +99,7 @@ def _is_workbook(archive: zipfile.ZipFile) -> bool:
 
 def name_inside(path: Path) -> str:
     """The file's name without what says how it is packed; of a zip archive, that of its member."""
-    if packing_of(path) == "zip":
+    if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             members = [info.filename for info in archive.infolist() if not _is_beside(info)]
         return members[0] if len(members) == 1 else path.name

@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import ingest
 import lpma
+from ingest.cli import app
 from tests.support.command_line import document, run
 from tests.support.edge_files import drain
 
@@ -240,7 +245,10 @@ def test_a_store_or_an_archive_given_as_edges(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "e.csv", "w") as archive:
         archive.writestr("e.txt", "1 2\n")
         archive.writestr("f.txt", "1 2\n")
-    assert "a zip archive of 2 files" in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
+    assert (
+        "a zip archive of 2 files"
+        in run("load", tmp_path / "e.csv", tmp_path / "h", status=1).stderr
+    )
 
 
 def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
@@ -288,3 +296,74 @@ def test_a_window_in_milliseconds_over_seconds_is_told(
     assert ("but --window" in said) == (told is not None)
     assert told is None or told in said
     assert lpma.Graph.load(tmp_path / "g.lpma", "cpu").num_edges == (1 if told is None else 2)
+
+
+# -- what is refused, what is told -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [("load",), ("run", "core")])
+def test_too_many_lines_left_out_is_status_1(tmp_path: Path, command: tuple[str, ...]) -> None:
+    path, store = tmp_path / "e.txt", tmp_path / "g.lpma"
+    path.write_text("1 2\n" * 1000 + "x\n" * 11)
+    more = [store] if command == ("load",) else []
+    said = run(*command, path, *more, status=1).stderr
+    assert "left out 11 bad lines" in said
+    assert "--accept-bad 0.011" in said
+    assert not store.exists()
+    said = run(*command, path, *more, "--accept-bad", 0.011).stderr
+    assert "left out 11 bad lines" in " ".join(said.split())
+    path.write_text("1 2\n" * 1001 + "x\n" * 10)
+    run(*command, path, *more)
+
+
+def test_what_a_row_does_by_options(tmp_path: Path) -> None:
+    path, store = tmp_path / "e.csv", tmp_path / "g.lpma"
+    path.write_text("src,dst,op\n1,2,follow\n1,3,follow\n1,2,unfollow\n")
+    said = run("load", path, store, status=0).stderr
+    assert "column op is not read: --kind op" in " ".join(said.split())
+    assert lpma.Graph.load(store, "cpu").num_edges == 2
+    store.unlink()
+    said = run("load", path, store, "--kind", "op", status=1).stderr
+    assert "'follow', 'unfollow'" in said
+    assert not store.exists()
+    kinds = ("--kind", "op", "--kind-map", "follow=insert,unfollow=delete")
+    for command in ("load", "ingest"):
+        run(*saving(command, path, store, *kinds))
+        assert lpma.Graph.load(store, "cpu").num_edges == 1
+    run("load", path, store, "--kind", "op", "--kind-map", "follow", status=2)
+    run("load", path, store, "--decimal", ",,", status=2)
+
+
+@pytest.mark.parametrize("text", ["1,2\n2,3\n", '{"src":1,"dst":2}\n{"src":2,"dst":3}\n'])
+def test_stdin_is_a_file_too(tmp_path: Path, text: str) -> None:
+    store = tmp_path / "g.lpma"
+    result = CliRunner().invoke(app, ["load", "-", str(store)], input=text)
+    assert result.exit_code == 0
+    assert "reading stdin" in result.stderr
+    assert lpma.Graph.load(store, "cpu").num_edges == 2
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])
+def test_a_terminal_that_cannot_show_a_name(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("from,to\n王,bob\nbob,Łukasz\n王,Łukasz\n", encoding="utf-8")
+    program = "from ingest.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", "core", str(path)], capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(Path.cwd())},
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert rb"\u738b" in done.stdout
+
+
+def test_two_kinds_of_vertices_reach_the_bicliques(tmp_path: Path) -> None:
+    path, store = tmp_path / "e.csv", tmp_path / "g.lpma"
+    path.write_text("user,item\n5,5\n5,6\n6,5\n")
+    said = " ".join(run("load", path, store).stderr.split())
+    assert "columns user and item may be two kinds of vertices" in said
+    run("load", path, store, "--bipartite")
+    assert lpma.Graph.load(store, "cpu").left == 7
+    found = document("run", "bicliques", store, "--p", 1, "--q", 2)
+    assert (found["left"], found["bicliques"]) == (7, 1)

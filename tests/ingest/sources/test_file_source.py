@@ -116,7 +116,7 @@ def test_weights_times_and_kinds_within_bounds(write: Write) -> None:
     assert found[0] == (1, 2, 1.0, None, 3)
     assert all("kind" in str(x) or "fields" in str(x) for x in found[1:])
     assert len(found) == 5
-    with pytest.raises(SourceError, match="kinds are append.*--kind-map 4x=insert"):
+    with pytest.raises(SourceError, match=r"kinds are append.*--kind-map 4x=insert"):
         edges(write("c.txt", "1 2 4x\n1 2 4x\n"), columns="src dst kind")
     timed = write("d.txt", "1 2 0 5\n0 0 4 9\n")
     assert edges(timed, columns="src dst kind time") == [(1, 2, 1.0, 5, 0), (0, 0, 1.0, 9, 4)]

@@ -187,7 +187,7 @@ def test_a_column_that_is_not_what_it_is_called_is_told(tmp_path: Path) -> None:
         (["1793923200000000"], ("us", "1793923200000000")),
         (["1793923200000000000"], ("ns", "1793923200000000000")),
         (["2026-11-01"], None),
-        (["1793923200.5"], None),
+        (["1793923200.5"], ("s", "1793923200.5")),
     ],
 )
 def test_the_unit_that_times_look_like(

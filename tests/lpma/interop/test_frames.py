@@ -310,3 +310,12 @@ def test_rows_that_make_no_edge_are_told_with_their_number() -> None:
         lpma.from_edge_index([[0, 1], [1, 2]], [1.0, 0.0], device="cpu")
     with pytest.raises(lpma.BatchError, match="from 0 to 1 has the weight -1"):
         lpma.from_edge_index([[0, 1], [1, 2]], -1, device="cpu", directed=True)
+
+
+def test_types_that_others_have_defined_are_refused() -> None:
+    months = pd.period_range("2024-01", periods=2, freq="M")
+    frame = pd.DataFrame({"src": [1, 2], "dst": [2, 3], "time": months})
+    for df in (frame, pa.Table.from_pandas(frame)):
+        with pytest.raises(lpma.BatchError, match=r"'time' is of the type pandas\.period"):
+            lpma.from_dataframe(df, time="time", device="cpu")
+        assert lpma.from_dataframe(df, device="cpu").num_edges == 2

@@ -15,12 +15,13 @@ from lpma.arrays import to_host
 from lpma.batch.columns import Columns
 from lpma.names import Names as Dictionary
 
-from ...errors import SourceError
-from ...types import Names
-from .edges import EdgeFile, open_edges
-from .kinds import CALLED, LISTS
-from .reading import Asked, Column
-from .recognition import format_of
+from .errors import SourceError
+from .pipeline.record_decoder import mapped
+from .sources.files.edges import EdgeFile, open_edges
+from .sources.files.kinds import CALLED, LISTS
+from .sources.files.reading import Asked, Column
+from .sources.files.recognition import format_of
+from .types import Names
 
 BATCH_SIZE = 1_000_000  # operations
 _OF_FILES = (
@@ -69,7 +70,14 @@ def read_parquet(
     accept_bad: float | None = None,
     **options: Any,
 ) -> lpma.Graph:
-    """A graph of a Parquet file with an edge a row; the arguments are those of `read_csv`."""
+    """A graph of a Parquet file with an edge a row; the arguments are those of `read_csv`.
+
+    >>> import pyarrow
+    >>> from pyarrow import parquet
+    >>> parquet.write_table(pyarrow.table({"from": [1, 2], "to": [2, 3]}), "own.parquet")
+    >>> ingest.read_parquet("own.parquet", device="cpu").num_edges
+    2
+    """
     return _read(path, "parquet", (source, target, weight, time), accept_bad, options)
 
 
@@ -84,7 +92,12 @@ def read_json(
     **options: Any,
 ) -> lpma.Graph:
     """A graph of JSON lines, an object an edge; the arguments are those of `read_csv`. A field may
-    be a dotted path."""
+    be a dotted path.
+
+    >>> _ = Path("own.jsonl").write_text('{"after": {"from": 1, "to": 2}}')
+    >>> ingest.read_json("own.jsonl", "after.from", "after.to", device="cpu").num_edges
+    1
+    """
     return _read(path, "jsonl", (source, target, weight, time), accept_bad, options)
 
 
@@ -96,7 +109,9 @@ def _read(
     options: dict[str, Any],
 ) -> lpma.Graph:
     of_file = {name: options.pop(name) for name in _OF_FILES if name in options}
-    asked = Asked(*columns, **{**of_file, "kinds": of_file.get("kinds") or {}})
+    of_file["kinds"] = of_file.get("kinds") or {}
+    roles: dict[str, Any] = dict(zip(("source", "target", "weight", "time"), columns, strict=True))
+    asked = Asked(**roles, **of_file)
     directed = options.pop("directed", None)
     file = open_edges(Path(path), asked, form, None, mirror=directed is True)
     if directed is None:
@@ -140,8 +155,6 @@ def with_ids(batch: Columns, names: Dictionary | None) -> Columns:
     """The operations with ids for names."""
     if names is None:
         return batch
-    from ...pipeline.record_decoder import mapped
-
     ids = mapped(names, batch, Names(batch.src, batch.dst))
     return ids.replace(ids_resolved=True)
 
