@@ -8,7 +8,7 @@ whose own name has the dots comes before the path. In a file it may be a column'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -135,7 +135,7 @@ def checked_records(records: Any) -> Records:
     if isinstance(records, Mapping):
         checked = {topic: checked_records(of_topic) for topic, of_topic in records.items()}
         if not any(isinstance(of_topic, Mapping) for of_topic in checked.values()):
-            return checked  # type: ignore[return-value]
+            return cast(Records, checked)
     elif records == "msgpack":
         return "msgpack"
     raise PipelineError(
@@ -159,8 +159,8 @@ def records_to_json(records: Records) -> Any:
 def records_from_json(content: Any) -> Records:
     """What `records_to_json` gave."""
     if not isinstance(content, dict):
-        return content  # type: ignore[no-any-return]
+        return cast(Records, content)
     if "topics" in content:
         by_topic = content["topics"].items()
-        return {topic: records_from_json(each) for topic, each in by_topic}
+        return cast(Records, {topic: records_from_json(each) for topic, each in by_topic})
     return Fields.from_json(content)

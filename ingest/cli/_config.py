@@ -357,8 +357,8 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
 
 def _words(kind: Any) -> list[str]:
     """What an option of a few words takes."""
-    return [word.value for each in (kind, *get_args(kind)) if isinstance(each, EnumType)
-            for word in each]  # fmt: skip
+    enums: list[Any] = [each for each in (kind, *get_args(kind)) if isinstance(each, EnumType)]
+    return [word.value for words in enums for word in words]
 
 
 def _path(folder: Path, kind: type, value: Any) -> Any:

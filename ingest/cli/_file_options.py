@@ -191,7 +191,8 @@ class FileOptions:
             return Asked(
                 *named, self.header, separator, self.by_name, self.columns, kind=self.kind_column,
                 kinds=self._kinds(), decimal=self.decimal, thousands=self.thousands,
-                time_unit=self.time_unit and self.time_unit.value, bipartite=self.bipartite,
+                time_unit=None if self.time_unit is None else self.time_unit.value,
+                bipartite=self.bipartite,
             )  # fmt: skip
         except SourceError as error:
             raise typer.BadParameter(str(error), param_hint="--decimal, --thousands") from error

@@ -20,6 +20,7 @@ import numpy as np
 from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT
 
 from ...errors import SourceError
+from ...fields import TimeUnit
 from ...formats.kinds import FIELDS
 from ...formats.times import millisecond
 from .kinds import CALLED, format_of_name
@@ -85,7 +86,7 @@ class Asked:
     kinds: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     thousands: str | None = None
-    time_unit: str | None = None
+    time_unit: TimeUnit | None = None
     bipartite: bool | None = None
 
     def __post_init__(self) -> None:
