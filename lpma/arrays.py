@@ -97,26 +97,17 @@ def rows_of(column: Any, rows: Any) -> Any:
 class PinnedBlock:
     """Page-locked memory at `ptr`, and the arrays that were made of it."""
 
-    __slots__ = ("_arrays", "_at", "memory", "ptr")
+    __slots__ = ("_arrays", "at", "memory", "ptr")
 
     def __init__(self, memory: Any) -> None:
         self.memory, self.ptr = memory, int(memory.ptr)
         self._arrays: tuple[Any, ...] = ()
-        self._at: dict[int, int] = {}
+        self.at: dict[int, int] = {}  # where they lie, by their identities; None at 0
 
     def keep(self, *arrays: Any) -> None:
         """Keep arrays of this memory, and note where they lie: nothing else has their identity."""
         self._arrays = arrays
-        self._at = {id(array): address(array) for array in arrays}
-
-    def holds(self, *arrays: Any) -> bool:
-        """Whether each is an array that is kept here, or None."""
-        return {id(array) for array in arrays if array is not None} <= self._at.keys()
-
-    def places(self, arrays: tuple[Any, ...]) -> list[int]:
-        """Where arrays lie that are kept here; 0 for None."""
-        at = self._at
-        return [0 if a is None else at[id(a)] for a in arrays]
+        self.at = {id(None): 0} | {id(array): address(array) for array in arrays}
 
 
 def pinned_block(size: int) -> PinnedBlock | None:

@@ -745,8 +745,7 @@ class Graph:
         2
         """
         self._lock.refuse_broken()
-        out, into = self._stores.out, self._stores.into
-        return out.stats.added(into.stats if into else Stats())
+        return self._stores.stats()
 
     @property
     def unchanged(self) -> Unchanged:

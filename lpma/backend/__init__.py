@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ..arguments.convert import as_cupy_if_on_device
 from ..arguments.scalars import shown
@@ -20,15 +20,14 @@ from ..errors import DeviceError
 from ..host import needs_linux
 from .protocol import AnyBackend, Place
 
+Result = TypeVar("Result")
+
 
 class Host:
-    """The CPU's Place; entering it does nothing."""
+    """The CPU's Place."""
 
-    def __enter__(self) -> Host:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
+    def run(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        return call(*args)
 
     def localize(self, values: Any) -> Any:
         return to_host(as_cupy_if_on_device(values))

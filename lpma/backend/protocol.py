@@ -22,6 +22,7 @@ A backend serves one store and one thread at a time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -48,6 +49,7 @@ Shape = TypeVar("Shape", bound=Segments)
 Staged = TypeVar("Staged", bound=StagedBatch)
 Keys = TypeVar("Keys", bound=KeyRows)
 Found = TypeVar("Found", bound=Located)
+Result = TypeVar("Result")
 Windows = TypeVar("Windows", bound=Plan)
 
 
@@ -157,14 +159,15 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         """A batch is over: give back buffers that are large, and large beside the store."""
 
     def apply_at_once(
-        self, segments: Shape, staged: Staged, columns: Columns, direction: int,
-        strategy: str, most_cost: float, stats: Stats,
+        self, segments: Shape, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None,
+        direction: int, strategy: str, most_cost: float, stats: Stats,
     ) -> Committed | Found | None:  # fmt: skip
-        """`key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update edges.
+        """`stage`, `key_rows`, `locate`, `plan` and `commit` in one. REQUIRES: all rows update
+        edges.
         [B1] ENSURES: if it returns Committed, all is as after those four. It may refuse, and does
         if the store would have to grow or shrink, or if windows would cost more than `most_cost`
-        (see Costs): then the batch is located, or nothing is done (None), and what is published is
-        as it was."""
+        (see Costs): then the batch is located, with `staged` beside it, or nothing is done (None),
+        and what is published is as it was."""
 
 
 class Better(Protocol):
@@ -232,11 +235,12 @@ AnyBackend = Backend[Segments, StagedBatch, KeyRows, Located, Plan]
 
 
 class Place(Protocol):
-    """Where the stores of a graph are. Entered, by one thread at a time, it makes its device the
-    current one, for whatever the host's logic does there with arrays."""
+    """Where the stores of a graph are."""
 
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *error: object) -> None: ...
+    def run(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        """call(*args), by one thread at a time, with its device as the current one, for whatever
+        the host's logic does there with arrays."""
+
     def localize(self, values: Any) -> Any:
         """What a caller gave, where the stores can read it: on the host, or here."""
 

@@ -9,6 +9,8 @@ numbers and arrays that belong to whoever gets them.
 
 A backend keeps one batch per store in its buffers. So each of these values is valid until the next
 `key_rows`, `locate` or `apply_at_once` of its backend; a `Committed` stays valid.
+
+What is made for every batch is a `Struct`, whose constructor is no function of Python's.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy.typing as npt
+from msgspec import Struct
 
 from ..pma.layout import Size
 
@@ -27,6 +30,7 @@ Array = npt.NDArray[Any]  # or cupy.ndarray, where the store is on a CUDA device
 # The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
 # graph.
 FORWARD, REVERSE, BOTH = 0, 1, 2
+KEYS_A_ROW = 1, 1, 2  # at most, by direction
 MAX_CHANGES = 1 << 19  # keys: what a graph's history keeps, of one batch or several
 
 # What an update by itself does to its key: see SingleOperations.update_one.
@@ -36,7 +40,7 @@ Single = tuple[int, int, int, int]
 Pair = tuple[Array, Array]  # (keys uint64[c], inserted bool[c])
 
 
-class Unread(NamedTuple):
+class Unread(Struct):
     """Changes that stay where a device wrote them until somebody asks."""
 
     number: int
@@ -65,7 +69,7 @@ class Costs:
 ON_CPU = Costs(load=4)
 
 
-class Tally(NamedTuple):
+class Tally(Struct):
     """What a batch's key operations do, in numbers. Markers count as slots."""
 
     touched: int  # leaves in which something is written or moved
@@ -81,7 +85,7 @@ class Tally(NamedTuple):
         return self.delta + 2 * self.deletions
 
 
-class Committed(NamedTuple):
+class Committed(Struct):
     """What a batch amounted to, once applied. Sizes are those after the batch."""
 
     tally: Tally

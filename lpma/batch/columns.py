@@ -102,6 +102,7 @@ class Columns:
                      applied without another look. Set only by what makes a batch and
                      applies it itself
     block            the pinned memory that all columns lie in, if they do (arrays.PinnedBlock)
+    places           where they do, 0 for None: noted by `moved`, once it is seen that they do
     ids_resolved     True: src and dst are ids that the graph's own dictionary gave; False: in a
                      graph with names, integers here are names
     expiry_expanded  True: each EXPIRE row is of its edge (src, dst) alone
@@ -120,6 +121,7 @@ class Columns:
     time: Array | None
     checked: bool = False
     block: Any = None
+    places: tuple[int, ...] | None = None
     ids_resolved: bool = False
     expiry_expanded: bool = False
     unvalidated: bool = False
@@ -169,7 +171,7 @@ class Columns:
         """Whether a row lets edges expire."""
         return not self.names_its_keys and bool((self.kind == EXPIRE).any())
 
-    @property
+    @cached_property
     def on_device(self) -> bool:
         """Whether a column lies on a CUDA device."""
         movable = self.src, self.dst, self.weight, self.time
@@ -193,12 +195,13 @@ class Columns:
         >>> columns.replace(weight=np.array([0.5, 1.5])).src
         array([1, 2], dtype=uint32)
         """
-        own, names = self.__dict__, self.__dataclass_fields__
-        assert changed.keys() <= names.keys(), changed
+        assert changed.keys() <= self.__dataclass_fields__.keys(), changed
         copy = object.__new__(type(self))
-        copy.__dict__ = {name: own[name] for name in names if name in own} | changed
+        copy.__dict__ = own = {**self.__dict__, **changed}
+        for name in own.keys() & _WORKED_OUT:
+            del own[name]
         if self.block is not None and not changed.keys().isdisjoint(self.ROWS):
-            copy.block = None  # which is copied as a whole, from its start
+            copy.block = copy.places = None  # it is copied as a whole, from its start
         return copy
 
     def take(self, rows: slice | Array) -> Self:
@@ -224,20 +227,23 @@ class Columns:
     def moved(self, near: Callable[[Any], Any]) -> Self:
         """The same with every column but `kind` through `near`. What was cached is computed again:
         the caller may have filled the columns since."""
-        given = self.src, self.dst, self.weight, self.time
-        whole = self.block is not None and self.src is not None and self.dst is not None
-        if whole and self.block.holds(self.kind, *given):
-            columns = self.replace()
+        given, places = (self.src, self.dst, self.weight, self.time), None
+        if self.block is not None and self.src is not None and self.dst is not None:
+            places = tuple(map(self.block.at.get, map(id, (self.kind, *given))))
+        if places is not None and None not in places:
+            columns = self.replace(places=places)
+            columns.on_device = False
         elif self._on_host:
-            columns = self.replace(block=None)
+            columns = self.replace(block=None, places=None)
+            columns.on_device = False
         else:
             src, dst, weight, time = map(near, given)
-            columns = self.replace(src=src, dst=dst, weight=weight, time=time, block=None)
+            columns = self.replace(src=src, dst=dst, weight=weight, time=time)
         if type(self.kind) is np.ndarray:
             memory = self.kind.data
             for one_kind, kinds in enumerate(_OF_ONE):
                 if memory.contiguous and kinds.startswith(memory):  # which takes no time
-                    of_one_kind(one_kind, columns)
+                    columns.one_kind, columns.edges_only = one_kind, True
                     break
         return columns
 
@@ -292,8 +298,9 @@ class Columns:
         if type(weight) in (float, int) and weight == 1:
             weight = None
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
-            kinds = kinds_of(kind, len(src))
-            return of_one_kind(kind, Columns(kinds, src, dst, None, None, checked=True))
+            columns = Columns(kinds_of(kind, len(src)), src, dst, None, None, checked=True)
+            columns.on_device = False
+            return of_one_kind(kind, columns)
         name = "src" if kind < FIRST_OTHER else "v"
         sources = as_array(src, name)
         if kind >= FIRST_OTHER:
@@ -340,7 +347,10 @@ class Columns:
         return columns
 
 
-_MARKS = sorted({each.name for each in fields(Columns)} - {*Columns.ROWS, "checked", "block"})
+_WORKED_OUT = {name for name, it in vars(Columns).items() if isinstance(it, cached_property)}
+_MARKS = sorted(
+    {each.name for each in fields(Columns)} - {*Columns.ROWS, "checked", "block", "places"}
+)
 
 
 def are_of_edges(kinds: Array) -> bool:
@@ -395,7 +405,9 @@ def with_equal_lengths(
                 "rows is given as a plain number, not in a list"
             )
         checked = checked and type(column) is np.ndarray
-    return Columns(kinds, src, dst, weights, times, checked)
+    columns = Columns(kinds, src, dst, weights, times, checked)
+    columns.on_device = not checked
+    return columns
 
 
 def now_ms() -> int:

@@ -27,26 +27,26 @@ class Behind:
         """modules: those of the functions, which are in the store's list of kernels; take: called
         once these can be called."""
         self._modules, self._take = modules, take
-        self._is_ready = False
+        self.ready = False  # whether the functions can be called
         self._reader: threading.Thread | None = None
         self._turn = threading.Lock()
         _all.add(self)
 
     def is_ready(self) -> bool:
         """Whether the functions can be called; if not, they are being read when this returns."""
-        if not self._is_ready and self._reader is None:
+        if not self.ready and self._reader is None:
             if os.environ.get("LPMA_COMPILE") == "ahead":
                 self.get_ready()
             else:
                 self._begin()
-        return self._is_ready
+        return self.ready
 
     def get_ready(self) -> None:
         """Wait until the functions can be called."""
         reader = self._reader
         if reader is not None:
             reader.join()
-        if not self._is_ready:
+        if not self.ready:
             self._work()
 
     def _begin(self) -> None:
@@ -63,7 +63,7 @@ class Behind:
                     entry.read()
         with ready.reading:
             self._take()
-            self._is_ready = True
+            self.ready = True
 
     def forget_thread(self) -> None:
         """A forked child has none of its parent's threads."""

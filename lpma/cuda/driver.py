@@ -131,13 +131,8 @@ def _await_done(done: Callable[[int, int, int], int], of: Any) -> None:
 def await_word(at: int, value: int, stream: Any, or_at: int) -> None:
     """Return once the word at one of two addresses, in page-locked memory, is `value`, which a
     kernel in the stream writes. Raises as `await_stream`."""
-    if not thread.calls.look(at, or_at, value, stream.ptr, KEPT_NS):
-        _await_word_long(at, value, stream, or_at)
-
-
-def _await_word_long(at: int, value: int, stream: Any, or_at: int) -> None:
     calls = thread.calls
-    for look, most_ns in ((calls.look, _kept_ns() - KEPT_NS), (calls.look_apart, APART_NS)):
+    for look, most_ns in ((calls.look, _kept_ns()), (calls.look_apart, APART_NS)):
         if look(at, or_at, value, stream.ptr, most_ns):
             return
     stream.synchronize()

@@ -23,13 +23,14 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Iterable
+from ctypes import c_int64
 from functools import lru_cache
 from typing import Any
 
 import cupy
 import numpy as np
 
-from ..arrays import address
+from ..arrays import DATA
 from . import driver, modules
 from .modules import Kernel
 from .sources import Options
@@ -76,7 +77,7 @@ class _Arguments(threading.local):
             elif kind is cupy.ndarray:
                 value = arg.data.ptr
             elif kind is np.ndarray:  # a structure, which lies in memory already
-                value, places[i] = 0, address(arg)
+                value, places[i] = 0, c_int64.from_address(id(arg) + DATA).value  # its address
             elif arg is None:
                 value = 0
             else:

@@ -59,7 +59,9 @@ def unvalidated(
         if not _fits(time, src, _TIMES):
             return None
     kinds = kinds_of(kind, len(src))
-    return of_one_kind(kind, Columns(kinds, src, dst, weight, time, checked=True, unvalidated=True))
+    columns = Columns(kinds, src, dst, weight, time, checked=True, unvalidated=True)
+    columns.on_device = False
+    return of_one_kind(kind, columns)
 
 
 def _fits(values: Any, beside: Array, dtypes: frozenset[np.dtype[Any]]) -> bool:
@@ -76,7 +78,10 @@ def admit(stores: Stores, columns: Batched) -> Batched:
     BatchError, also if a query is for what the stores cannot look up. REQUIRES: the caller holds
     the graph's lock to write."""
     if not columns.checked:
-        columns = _checked(stores, columns)
+        columns = columns.moved(stores.place.localize)
+        is_pinned = columns.block is not None  # then columns have their types
+        if not (is_pinned and columns.edges_only and stores.out.backend.validates):
+            columns = _checked(stores, columns)
     if not columns.edges_only:
         asked = columns.kind[columns.queries]
         if stores.reverse is None and (asked == Kind.PREDECESSORS).any():
@@ -85,7 +90,6 @@ def admit(stores: Stores, columns: Batched) -> Batched:
 
 
 def _checked(stores: Stores, columns: Batched) -> Batched:
-    columns = columns.moved(stores.place.localize)
     if columns.block is None and not _fit_together(columns):
         columns = validated(columns)
     is_large = len(columns.kind) > ONE_LAUNCH_ROWS

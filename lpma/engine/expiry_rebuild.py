@@ -69,7 +69,7 @@ def _publish(store: LPMA, segments: Segments, loops: int, operations: int, secon
     stats, levels = store.counters, segments.m - store.segments.m
     stats.note_merge(store.slot_bytes * (store.num_slots + segments.num_slots))
     stats.note_levels(shrinks=max(0, -levels))
-    stats.note_operations(operations, seconds)
+    stats.note_applied(operations, seconds)
     store.segments, store.num_loops, store.largest = segments, loops, None
     if levels:
         store.hybrid.start_cycle()

@@ -21,10 +21,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from ..backend import Host
 from ..backend.protocol import Place
 from ..errors import BrokenStore, ConcurrentWrite, LpmaError, OutOfMemory
-from .signals import defer_signals
+from .signals import DeferredSignals
 
 Result = TypeVar("Result")
 
@@ -32,7 +31,11 @@ _BROKEN = (
     "this graph was interrupted in the middle of a batch and is unusable: reload it from a save, "
     "or resume the pipeline from its checkpoint"
 )
-
+_WITHIN = (
+    "this thread is within a call of this graph already, as a signal's handler or a clock is: note "
+    "what is to be done, and do it when that call has returned"
+)
+_OUT_OF_MEMORY = "{}: the graph is as it was; ask for less at once, or free memory on its device"
 
 _locks: weakref.WeakSet[GraphLock] = weakref.WeakSet()
 
@@ -53,15 +56,15 @@ class Written(Protocol):
     settle                it is applied whole
     move_on               called before each call, while they are `is_provisional`
     materialize_deferred  called before each batch, where snapshots have `deferred` columns
-    is_pending            a batch is launched, and `finish_pending` reads its outcome"""
+    finish_pending        reads the outcome of a batch that is launched, where `out` has one that
+                          is `pending`"""
 
+    out: Any
     deferred: Any
     is_provisional: bool
 
     @property
     def written(self) -> bool: ...
-    @property
-    def is_pending(self) -> bool: ...
     def finish_pending(self) -> None: ...
     def settle(self) -> None: ...
     def materialize_deferred(self) -> None: ...
@@ -70,14 +73,13 @@ class Written(Protocol):
 
 def _end(stores: Written) -> None:
     """Copy what snapshots have not copied yet, since their graph is gone."""
-    held = defer_signals(_end.__code__)
+    held = DeferredSignals(_end.__code__)
     try:
         stores.materialize_deferred()
     finally:
-        if held is not None:
-            held.deliver_after(
-                sys._getframe(1)
-            )  # of `finalize`, which reports what is raised and goes on
+        held.put_back()
+        if held.arrived:  # `finalize`, in the next frame, reports what is raised and goes on
+            held.deliver_after(sys._getframe(1))
 
 
 class GraphLock:
@@ -88,20 +90,10 @@ class GraphLock:
 
     def __init__(self, place: Place, stores: Written, graph: object) -> None:
         self._lock = threading.RLock()
-        self._device = None if isinstance(place, Host) else place
-        self._stores = stores
+        self._place, self._stores = place, stores
         self._whole = True
         _locks.add(self)
         weakref.finalize(graph, _end, stores).atexit = False  # nobody reads snapshots any more then
-
-    def _refuse_reentry(self) -> None:
-        """Raise ConcurrentWrite if this thread would wait for itself: a signal handler or the
-        graph's clock uses the graph inside a call of it."""
-        if self._lock._is_owned():  # type: ignore[attr-defined]
-            raise ConcurrentWrite(
-                "this thread is within a call of this graph already, as a signal's handler or a "
-                "clock is: note what is to be done, and do it when that call has returned"
-            )
 
     def renew(self) -> None:
         """Make a new lock in a forked child, whose only thread holds none. If another thread of the
@@ -114,9 +106,12 @@ class GraphLock:
         return not repr(self._lock).startswith("<unlocked")
 
     def read(self, call: Callable[..., Result], *args: Any) -> Result:
-        """call(*args), while no other call uses the graph."""
-        self._refuse_reentry()
-        if self._stores.is_pending:
+        """call(*args), while no other call uses the graph. Raises ConcurrentWrite if this thread
+        would wait for itself: a signal's handler or the graph's clock uses the graph inside a call
+        of it."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise ConcurrentWrite(_WITHIN)
+        if self._stores.out.pending is not None:
             self._catch_up()
         with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
 
@@ -124,21 +119,23 @@ class GraphLock:
         self, call: Callable[..., Result], *args: Any, overlaps: bool = False
     ) -> Result:  # fmt: skip
         """call(*args), which applies one batch. overlaps: it finishes a pending batch itself.
-        Raises ConcurrentWrite while another thread applies one. REQUIRES: if `call` raises an
-        Exception and the stores are not `written`, it has changed nothing."""
-        self._refuse_reentry()
+        Raises ConcurrentWrite as `read` does, and while another thread applies one. REQUIRES: if
+        `call` raises an Exception and the stores are not `written`, it has changed nothing."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise ConcurrentWrite(_WITHIN)
         if not self._whole and self.is_held():
             raise ConcurrentWrite("another thread is applying a batch: a graph has one writer")
-        held = defer_signals(GraphLock._change.__code__)
+        held = DeferredSignals(GraphLock._change.__code__)
         try:
             with self._lock: return self._change(call, args, overlaps)  # fmt: skip  # noqa: E701
         finally:
-            if held is not None:
+            held.put_back()
+            if held.arrived:
                 held.deliver()
 
     def refuse_broken(self) -> None:
         """Raise BrokenStore if the graph is broken, for what is read without the lock."""
-        if self._stores.is_pending and not self.is_held():
+        if self._stores.out.pending is not None and not self.is_held():
             self._catch_up()
         if not self._whole and not self.is_held():
             raise BrokenStore(_BROKEN)
@@ -148,25 +145,31 @@ class GraphLock:
             raise BrokenStore(_BROKEN)
         if self._stores.is_provisional:
             self._stores.move_on()
-        if self._stores.is_pending:  # another thread's, of this very moment
+        if self._stores.out.pending is not None:  # another thread's, of this very moment
             self._finish_pending()
-        return self._on_device(call, args)
+        try:
+            return self._place.run(call, args)
+        except MemoryError as error:
+            if isinstance(error, LpmaError):
+                raise
+            raise OutOfMemory(_OUT_OF_MEMORY.format(error)) from error
 
     def _catch_up(self) -> None:
         """Finish the pending batch. Signals wait while this is done."""
-        held = defer_signals(GraphLock._finish_pending.__code__)
+        held = DeferredSignals(GraphLock._finish_pending.__code__)
         try:
             with self._lock:
                 self._finish_pending()
         finally:
-            if held is not None:
+            held.put_back()
+            if held.arrived:
                 held.deliver()
 
     def _finish_pending(self) -> None:
         if not self._whole:
             return  # whoever reads next is told
         try:
-            self._on_device(self._stores.finish_pending, ())
+            self._place.run(self._stores.finish_pending, ())
         except BaseException as error:
             self._whole = False
             raise BrokenStore(_BROKEN) from error
@@ -175,34 +178,23 @@ class GraphLock:
         """Apply a batch. Signals wait while this runs."""
         if not self._whole:
             raise BrokenStore(_BROKEN)
-        if self._stores.is_provisional:
-            self._stores.move_on()
+        stores, run = self._stores, self._place.run
+        if stores.is_provisional:
+            stores.move_on()
         self._whole = False
         try:
-            if not overlaps and self._stores.is_pending:
-                self._on_device(self._stores.finish_pending, ())
-            if self._stores.deferred is not None:
-                self._on_device(self._stores.materialize_deferred, ())
-            result = self._on_device(call, args)
+            if not overlaps and stores.out.pending is not None:
+                run(stores.finish_pending, ())
+            if stores.deferred is not None:
+                run(stores.materialize_deferred, ())
+            result = run(call, args)
         except Exception as error:
-            if self._stores.written:
+            if stores.written:
                 raise BrokenStore(_BROKEN) from error
             self._whole = True
+            if isinstance(error, MemoryError) and not isinstance(error, LpmaError):
+                raise OutOfMemory(_OUT_OF_MEMORY.format(error)) from error
             raise
-        self._stores.settle()
+        stores.settle()
         self._whole = True
         return result
-
-    def _on_device(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
-        try:
-            if self._device is None:
-                return call(*args)
-            with self._device:
-                return call(*args)
-        except MemoryError as error:
-            if isinstance(error, LpmaError):
-                raise
-            raise OutOfMemory(
-                f"{error}: the graph is as it was; ask for less at once, or free memory on its "
-                "device"
-            ) from error

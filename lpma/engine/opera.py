@@ -16,26 +16,26 @@ updates are applied all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
-from ..backend.values import BOTH, REVERSE, Changed, Implied, KeyRows, StagedBatch
+from ..backend.values import BOTH, KEYS_A_ROW, REVERSE, Changed, Implied, KeyRows, StagedBatch
 from ..batch.columns import FIRST_QUERY, Columns, Kind, last_stamped, last_update, now_ms
 from ..errors import OutOfMemory, StoreTooLarge
 from ..pma.keys import keys_of
 from ..store.lpma import Prepared
 from ..store.pending import PendingBatch
 from . import expiry_rebuild
+from .admission import admit
 from .answers import NO_ANSWERS, Answers, answer_queries, answer_query
 from .mixed import MixedBatch
 from .removal import incident_deletions
 from .stores import Stores
 
 
-@dataclass
-class Outcome:
+class Outcome(Struct):
     """The outcome of a batch that was applied."""
 
     answers: Answers
@@ -43,10 +43,15 @@ class Outcome:
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
-def apply(stores: Stores, columns: Columns) -> Outcome:
+def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcome:
     """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
-    Raises BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing has
-    changed."""
+    is_admitted: `admit` has seen the batch. Only one of edges alone may overlap a pending one; any
+    other finishes it first. Raises BatchError, OutOfMemory and StoreTooLarge; if no store is
+    `written`, nothing has changed."""
+    if not (is_admitted or (columns.checked and columns.edges_only)):
+        columns = admit(stores, columns)
+    if not columns.edges_only:
+        stores.finish_pending()
     if len(columns.kind) == 1 and columns.kind[0] >= FIRST_QUERY:
         return _apply_query(stores, columns)
     if not columns.checked and columns.on_device:
@@ -63,7 +68,10 @@ def apply(stores: Stores, columns: Columns) -> Outcome:
         stores.expiry.look(columns, time, stores.out)
     try:
         last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
-        if not columns.edges_only and columns.expires:
+        if columns.edges_only and stores.into is None:
+            ((store, direction),) = stores.all
+            outcome = Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
+        elif not columns.edges_only and columns.expires:
             outcome = _apply_expiring(stores, columns)
         else:
             outcome = _apply_batch(stores, columns, time)
@@ -76,7 +84,7 @@ def apply(stores: Stores, columns: Columns) -> Outcome:
     stores.note(outcome.changes, int(time[min(last, len(time) - 1)]) if last >= 0 else stores.time)
     for store, direction in stores.all:
         if outcome.changes and store.growth.is_early:
-            store.growth.after(store, _key_operations(columns, direction))
+            store.growth.after(store, len(columns.kind) * KEYS_A_ROW[direction])
     return outcome
 
 
@@ -95,22 +103,14 @@ def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
         stores.expiry.forget()
         raise
     # An expiry is one operation, however many edges it lets go.
-    stores.out.counters.note_operations(last_update(given.kind) - last_update(columns.kind))
+    stores.out.counters.note_applied(last_update(given.kind) - last_update(columns.kind))
     return outcome
-
-
-def _key_operations(columns: Columns, direction: int) -> int:
-    """How many a batch has at most, in a store of that direction."""
-    return len(columns.kind) * (2 if direction == BOTH else 1)
 
 
 def _apply_batch(stores: Stores, columns: Columns, time: Any) -> Outcome:
     for store, direction in stores.all:
         if store.growth.due:
-            store.growth.before(store, _key_operations(columns, direction))
-    if columns.edges_only and stores.into is None:
-        ((store, direction),) = stores.all
-        return Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
+            store.growth.before(store, len(columns.kind) * KEYS_A_ROW[direction])
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     stores.finish_pending()
     outcome = apply_staged(stores, columns, staged)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # what `signal` wraps, which takes ten times as long
 import _thread
+import os
 import signal
 import sys
 import threading
@@ -26,17 +27,32 @@ Handler = Callable[[int, FrameType | None], Any]
 
 DEFERRED = (int(signal.SIGINT), int(signal.SIGTERM))
 
+_main = threading.main_thread().ident
+
+
+def _note_main_thread() -> None:
+    """A forked child has another one, if not the main thread has forked."""
+    global _main
+    _main = threading.main_thread().ident
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_main_thread)
+
 
 class DeferredSignals:
     """Stands in for the program's handlers of the signals in DEFERRED while the function with the
-    code `critical` runs, and calls them afterwards. REQUIRES: the main thread."""
+    code `critical` runs, and calls them afterwards. On any thread but the main one it does nothing,
+    since signals arrive on that one only."""
 
-    __slots__ = ("_arrived", "_critical", "_handlers")
+    __slots__ = ("_critical", "_handlers", "arrived")
 
     def __init__(self, critical: CodeType) -> None:
         self._critical = critical
-        self._arrived: list[int] = []
+        self.arrived: list[int] = []  # which wait
         self._handlers: dict[int, Handler] = {}
+        if _thread.get_ident() != _main:
+            return
         for number in DEFERRED:
             handler = _signal.getsignal(number)
             while isinstance(handler, DeferredSignals) and not handler.waits(sys._getframe()):
@@ -47,12 +63,12 @@ class DeferredSignals:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.waits(frame):
-            self._arrived.append(number)
+            self.arrived.append(number)
             return
         try:
             self._handlers[number](number, frame)
         except BaseException:
-            self._put_back()  # `critical` will not run, or is over
+            self.put_back()  # `critical` will not run, or is over
             raise
 
     def waits(self, frame: FrameType | None) -> bool:
@@ -61,24 +77,21 @@ class DeferredSignals:
             frame = frame.f_back
         return frame is not None
 
-    def _put_back(self) -> None:
+    def put_back(self) -> None:
+        """Put the program's handlers back. Whoever does calls `deliver` if signals have arrived."""
         for number, handler in self._handlers.items():
             if _signal.getsignal(number) is self:
                 _signal.signal(number, handler)
 
     def deliver(self) -> None:
-        """Put the program's handlers back, and call them for the signals that arrived."""
-        self._put_back()
-        for number in self._arrived:
+        """Call the program's handlers for the signals that arrived."""
+        for number in self.arrived:
             self._handlers[number](number, sys._getframe())
 
     def deliver_after(self, last: FrameType) -> None:
-        """As `deliver`, but the signals that arrived come again when the function in that frame has
-        returned: for finalizers, where Python ignores what a handler raises."""
-        self._put_back()
-        if self._arrived:
-            again = threading.Thread(target=_again, args=(self._arrived, last), daemon=True)
-            again.start()
+        """As `deliver`, but the signals come again when the function in that frame has returned:
+        for finalizers, where Python ignores what a handler raises."""
+        threading.Thread(target=_again, args=(self.arrived, last), daemon=True).start()
 
 
 def _again(signals: list[int], last: FrameType) -> None:
@@ -90,11 +103,3 @@ def _again(signals: list[int], last: FrameType) -> None:
             time.sleep(0.001)
     for number in signals:
         _thread.interrupt_main(signal.Signals(number))
-
-
-def defer_signals(critical: CodeType) -> DeferredSignals | None:
-    """Let signals wait while a function with that code runs. None on any thread but the main one,
-    since signals arrive on that one only."""
-    if threading.get_ident() != threading.main_thread().ident:
-        return None
-    return DeferredSignals(critical)

@@ -151,9 +151,7 @@ def _degree(store: LPMA, u: int) -> int:
 
 
 def _choose(store: LPMA) -> tuple[str, float]:
-    """(the strategy for the next operation, the density that it is chosen for, if that matters)."""
-    if store.strategy != "hybrid":
-        return store.strategy, 0.0
+    """(the strategy for the next operation, the density that it is chosen for)."""
     density = store.density
     return store.hybrid.choose(density), density
 
@@ -165,16 +163,14 @@ def _count(
     """Count a single update in a store, as LPMA.account counts a batch: of (u, v), in so many
     leaves, which hold that many slots now."""
     stats = store.counters
-    stats.note_operations(1, seconds)
-    if action == SKIP:
-        return
-    if store.strategy == "hybrid":
+    moved = action in (INSERT, DELETE)
+    nbytes = 2 * store.slot_bytes * held if moved else 0
+    stats.note_applied(1, seconds, nbytes, rounds=action != SKIP)
+    if action != SKIP:
         store.hybrid.record(*chosen, seconds)
-    if action not in (INSERT, DELETE):
-        stats.note_moved(0)
+    if not moved:
         return
     stats.note_windows_of(0, leaves, held)
-    stats.note_moved(2 * store.slot_bytes * held)
     change = 1 if action == INSERT else -1
     if v == NO_VERTEX:
         store.num_markers += change

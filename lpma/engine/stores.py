@@ -21,8 +21,8 @@ from ..arrays import array_module
 from ..backend.protocol import AnyBackend, Place
 from ..backend.values import BOTH, FORWARD, MAX_CHANGES, REVERSE, Array, Changed
 from ..cpu import columns
+from ..pma.counters import Stats
 from ..pma.keys import LOW, Slots, ends_of, reversed_keys
-from ..pma.strategy import Hybrid
 from ..store.history import History, joined, newest
 from ..store.lpma import LPMA
 from ..store.pending import PendingBatch
@@ -47,6 +47,7 @@ class Stores:
     place: Place
     # Changed by `note` and by `fill`; `deferred` and `last` by a snapshot too.
     version: int = 0
+    loaded: int = 0  # the version that `fill` made
     time: int = 0  # of the last update applied
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
@@ -98,12 +99,6 @@ class Stores:
                 zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
             )
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether it is not known yet what the last batch came to: see pending.py."""
-        overlap = self.out.overlap
-        return overlap is not None and overlap.pending is not None
-
     def finish_pending(self) -> None:
         """Learn what the last batch came to."""
         self.out.finish_pending()
@@ -118,7 +113,9 @@ class Stores:
     def settle(self) -> None:
         """Note that what is published is the state after a whole batch."""
         for store, _ in self.all:
-            store.written = store.backend.written = False
+            store.written = False
+            if store.backend.written:
+                store.backend.written = False
 
     @property
     def num_edges(self) -> int:
@@ -133,6 +130,12 @@ class Stores:
         kept = self.in_degrees.nbytes + (0 if self.last is None else self.last.rows.nbytes)
         stores = sum(store.nbytes for store, _ in self.all)
         return stores + self.history.nbytes + self.expiry.nbytes + kept
+
+    def stats(self) -> Stats:
+        """What has been moved so far, over all stores."""
+        stats = self.out.stats.added(self.into.stats if self.into else Stats())
+        stats.batches = self.version - self.loaded
+        return stats
 
     def largest_vertex(self) -> int:
         """The largest id in an edge or a marker, -1 if there is none. A store no longer knows it
@@ -160,12 +163,9 @@ class Stores:
         of the batch's last update, or the graph's if it had none."""
         self.out.written = True  # a batch of queries alone is noted too
         self.version += 1
-        self.out.counters.note_batch()
         for changed in changes:
             if isinstance(changed, PendingBatch):
                 changed.version, changed.history = self.version, self.history
-            elif changed is None:
-                self.history.forget(self.version)
             else:
                 self.history.add(self.version, changed)
         self.time = time
@@ -191,6 +191,7 @@ class Stores:
         self.history.forget(self.version)
         self.expiry.forget()
         self.last = None
+        self.loaded = self.version
         self.largest_at = -1, -1
         self.added = -1, np.empty(0, np.uint32)
         self.in_degrees = InDegrees()
@@ -206,5 +207,5 @@ def _moved(store: LPMA, backend: Any) -> LPMA:
     moved = copy(store)
     moved.use(backend)
     moved.segments = moved.build(*store.backend.slots(store.segments))
-    moved.hybrid = Hybrid()  # which strategy is faster says nothing of another backend
+    moved.hybrid = moved.new_hybrid()  # which strategy is faster says nothing of another backend
     return moved

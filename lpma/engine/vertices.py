@@ -9,13 +9,20 @@ with names.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments.convert import MAX_VERTEX, NO_VERTEX, one_vertex, vertices_asked_for
+from ..arguments.convert import (
+    MAX_VERTEX,
+    NO_VERTEX,
+    id_column,
+    one_vertex,
+    vertices_asked_for,
+)
 from ..arguments.scalars import raises_out_of_memory, shown
 from ..batch.builder import Batch
 from ..batch.columns import DELETE, FIRST_OTHER, INSERT, Columns
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
     from ..names import Names
 
 Array = npt.NDArray[Any]
+
+_UINT32 = np.dtype(np.uint32)
 
 
 class ById:
@@ -56,34 +65,40 @@ class ById:
         stages = self._stores.out.backend.stages_unvalidated
         columns = unvalidated(stages, *given) if kind <= DELETE else None
         if columns is None:
-            self.apply_ids(Columns.edges(*given))
+            self.apply(Columns.edges(*given))
             return
         try:
-            self.apply_ids(columns)
+            self.apply(columns)
         except BatchError:
             Columns.edges(*given)  # raises what names the column
             raise
 
     def apply(self, batch: Any) -> Answers:
         """See Graph.apply."""
-        columns = _columns_of(batch, False)
+        columns = batch if type(batch) is Columns else _columns_of(batch, False)
         if type(columns) is not Columns or columns.ids_resolved:
             raise BatchError(
                 "vertices go by numbers in this graph: lpma.Graph(names=True) makes one with names"
             )
-        return self.apply_ids(columns)
+        outcome = self._lock.write(apply, self._stores, columns, overlaps=True)
+        if outcome.failure is not None:
+            raise _too_large(outcome.failure)
+        return outcome.answers
 
-    def apply_ids(self, columns: Columns) -> Answers:
-        """Apply a batch whose vertices are ids."""
-        write = self._lock.write
-        return _answers(write(_admit_and_apply, self._stores, columns, overlaps=True))
+    apply_ids = apply  # of a batch whose vertices are ids
 
     # -- queries ------------------------------------------------------------------------------
 
-    @raises_out_of_memory
     def many(self, values: Any, name: str) -> Array:
-        """The vertices of a query, where the stores can read them. Raises BatchError; what lies on
-        a device is checked when it is looked up."""
+        """The vertices of a query, where the stores can read them. Raises BatchError, and
+        OutOfMemory; what lies on a device is checked when it is looked up."""
+        is_plain = type(values) is np.ndarray and values.dtype == _UINT32 and values.ndim == 1
+        if is_plain and values.flags.c_contiguous:  # of which no copy is made
+            return id_column(values, name)
+        return self._converted(values, name)
+
+    @raises_out_of_memory
+    def _converted(self, values: Any, name: str) -> Array:
         if type(values) is not np.ndarray:
             values = self._stores.place.localize(values)
         return vertices_asked_for(values, name)
@@ -141,10 +156,16 @@ class ByName:
         return self._apply_named(named)
 
     def apply_ids(self, columns: Columns) -> Answers:
-        return _answers(self._lock.write(_admit_and_apply, self._stores, columns))
+        return self._answers(apply, self._stores, columns)
 
     def _apply_named(self, columns: NamedColumns) -> Answers:
-        return _answers(self._lock.write(self._name_and_apply, columns))
+        return self._answers(self._name_and_apply, columns)
+
+    def _answers(self, call: Callable[..., Outcome], *args: Any) -> Answers:
+        outcome = self._lock.write(call, *args)
+        if outcome.failure is not None:
+            raise _too_large(outcome.failure)
+        return outcome.answers
 
     def _name_and_apply(self, columns: NamedColumns) -> Outcome:
         """Inside the graph's lock. A batch that is refused gives its new ids back."""
@@ -152,7 +173,8 @@ class ByName:
 
         count = len(self.names)
         try:
-            outcome = apply(self._stores, with_ids(self.names, admit(self._stores, columns)))
+            named = with_ids(self.names, admit(self._stores, columns))
+            outcome = apply(self._stores, named, is_admitted=True)
         except BaseException:
             self._forget(count)
             raise
@@ -227,19 +249,9 @@ def _columns_of(batch: Any, by_name: bool) -> Columns:
     return batch
 
 
-def _admit_and_apply(stores: Stores, columns: Columns) -> Outcome:
-    """Inside the graph's lock. Only a batch of edges alone may overlap a pending one; any other
-    finishes it first."""
-    columns = admit(stores, columns)
-    if not columns.edges_only:
-        stores.finish_pending()
-    return apply(stores, columns)
-
-
-def _answers(outcome: Outcome) -> Answers:
-    if outcome.failure is not None:
-        raise AnswersTooLarge(
-            f"the updates are applied, but memory ran out after ({outcome.failure}): "
-            "ask for less at once"
-        ) from outcome.failure
-    return outcome.answers
+def _too_large(failure: MemoryError) -> AnswersTooLarge:
+    error = AnswersTooLarge(
+        f"the updates are applied, but memory ran out after ({failure}): ask for less at once"
+    )
+    error.__cause__ = failure
+    return error

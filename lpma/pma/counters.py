@@ -1,7 +1,8 @@
 """Counters of what a store moved: how the paper's Figures 8 and 10 are reproduced.
 
-Every total of work is written here, by `note_batch` and the like; compiled code writes to
-`by_layer`. Markers, loops and operations that changed nothing are the store's (`LPMA.account`).
+Every total of work is written here, by `note_applied` and the like; compiled code writes to
+`by_layer`, and a graph's version counts its batches. Markers, loops and operations that changed
+nothing are the store's (`LPMA.account`).
 """
 
 from __future__ import annotations
@@ -77,17 +78,14 @@ class Stats:
         self.segments_by_layer[layer] += windows << layer
         self.slots_by_layer[layer] += held
 
-    def note_batch(self) -> None:
-        """A batch, of which `note_operations` has the rest."""
-        self.batches += 1
-
-    def note_operations(self, operations: int, seconds: float = 0.0) -> None:
-        """Operations that were applied, and the time that it took."""
+    def note_applied(
+        self, operations: int, seconds: float = 0.0, nbytes: int = 0, rounds: int = 0,
+        redundant: int = 0,
+    ) -> None:  # fmt: skip
+        """Operations that were applied, and the time that it took; the bytes that a plan moved, in
+        how many rounds, and the segments that it moved again."""
         self.operations += operations
         self.seconds += seconds
-
-    def note_moved(self, nbytes: int, rounds: int = 1, redundant: int = 0) -> None:
-        """What a plan moved, in how many rounds, and the segments that it moved again."""
         self.bytes_moved += nbytes
         self.rounds += rounds
         self.redundant_rebalances += redundant
@@ -110,8 +108,8 @@ class Stats:
         }
 
     def added(self, other: Stats) -> Stats:
-        """The sum over two stores of one graph; batches and operations count once."""
-        both = Stats(self.batches, self.operations)
+        """The sum over two stores of one graph; operations count once. Batches are the graph's."""
+        both = Stats(operations=self.operations)
         for name, value in vars(self).items():
             if name not in ("batches", "operations"):
                 setattr(both, name, value + vars(other)[name])

@@ -24,16 +24,19 @@ BATCHES_COMPARED = 3
 class Hybrid:
     """Which strategy the next batch takes.
 
-    Invariants: (1) `settled` implies that every choice is top-down until the next cycle.
+    Invariants: (1) `settled` implies that every choice is `steady` until the next cycle.
     (2) While probing, the two strategies alternate."""
 
-    def __init__(self) -> None:
+    def __init__(self, always: str | None = None) -> None:
+        """always: the strategy of every batch, where the store is not made with the hybrid."""
+        self._always = always
         self.start_cycle()
 
     def start_cycle(self) -> None:
         """Call this after each expansion and each shrink."""
         self.pi = FIRST_PI
-        self.settled = False
+        self.settled = self._always is not None
+        self.steady = self._always or BOTTOM_UP  # the strategy where nothing is compared
         self._last = TOP_DOWN  # so that probing begins with bottom-up
         self._times: dict[str, deque[float]] = {
             BOTTOM_UP: deque(maxlen=BATCHES_COMPARED),
@@ -42,10 +45,8 @@ class Hybrid:
 
     def choose(self, density: float) -> str:
         """The strategy for a batch that finds the store at `density`."""
-        if self.settled:
-            return TOP_DOWN
-        if density <= self.pi:
-            return BOTTOM_UP
+        if not self.compares(density):
+            return self.steady
         return BOTTOM_UP if self._last == TOP_DOWN else TOP_DOWN
 
     def compares(self, density: float) -> bool:
@@ -60,5 +61,5 @@ class Hybrid:
         self._times[strategy].append(seconds_per_operation)
         below, above = self._times[BOTTOM_UP], self._times[TOP_DOWN]
         if len(below) == len(above) == BATCHES_COMPARED and median(above) < median(below):
-            self.settled = True
+            self.settled, self.steady = True, TOP_DOWN
             self.pi = density

@@ -47,7 +47,7 @@ class Store(Protocol):
     counters: Stats
     written: bool
 
-    def finish_pending(self) -> None: ...
+    def finish_pending(self) -> bool: ...
     def expanded(self, size: Size) -> Any: ...
 
 
@@ -91,8 +91,9 @@ class Growth:
         """Expand the store, if it is time, after a batch of `rows` key operations, which may be on
         its way. REQUIRES: growth `is_early`; the batch is noted."""
         self.due = self._left > 0
-        is_small = rows > A_SINGLE and EARLY * rows <= store.segments.num_slots
-        if is_small and _room(store) < 2 * rows:
+        segments = store.segments
+        room = root_bounds(segments.size, segments.segment_size)[0] - segments.num_slots
+        if room < 2 * rows and rows > A_SINGLE and EARLY * rows <= segments.num_slots:
             store.finish_pending()
             store.written = True  # until the batch is settled
             with suppress(MemoryError):  # the next batch meets it again
@@ -121,12 +122,6 @@ class Growth:
         store.backend.even_out(segments, layer, first, first + windows)
         self._next, self._left = first + windows, self._left - windows
         store.counters.note_windows_of(layer, windows)
-
-
-def _room(store: Store) -> int:
-    """How many slots more the root may hold."""
-    segments = store.segments
-    return root_bounds(segments.size, segments.segment_size)[0] - int(segments.num_slots)
 
 
 def share(rows: int, costs: Costs) -> int:

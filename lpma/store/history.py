@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import to_host
-from ..backend.values import MAX_CHANGES, Pair, Unread
+from ..backend.values import MAX_CHANGES, Changed, Pair, Unread
 from ..pma.keys import LOW, ends_of
 from ..results import Changes
 
@@ -45,15 +45,22 @@ class History:
         """Bytes of the keys and of whether each was inserted."""
         return 9 * (self._keys + len(self._single))
 
-    def add(self, version: int, changes: Pair | Unread) -> None:
-        """Add the changes that led to a version. May be called again for the same version. Arrays
-        on a device stay there until they are read."""
+    def add(self, version: int, changes: Changed) -> None:
+        """Add the changes that led to a version; None: they are not known, and all is forgotten.
+        May be called again for the same version. Arrays on a device stay there until they are
+        read."""
+        if changes is None:
+            self.forget(version)
+            return
         count = changes.number if isinstance(changes, Unread) else len(changes[0])
         if not count:
             return
         if self._single:
             self._pack()
-        self._append((version, count, changes))
+        self._entries.append((version, count, changes))
+        self._keys += count
+        if self._keys > self._max_keys:
+            self._drop()
 
     def add_one(self, version: int, key: int, inserted: bool) -> None:
         """Add a change of one key, as `add` does."""
@@ -69,11 +76,12 @@ class History:
         if self._single:
             packed = _entry(self._single)
             self._single = []
-            self._append(packed)
+            self._entries.append(packed)
+            self._keys += packed[1]
+            self._drop()
 
-    def _append(self, entry: Entry) -> None:
-        self._entries.append(entry)
-        self._keys += entry[1]
+    def _drop(self) -> None:
+        """Drop the oldest entries, if there is more than there may be."""
         while self._keys > self._max_keys:
             dropped, gone, _ = self._entries.popleft()
             self.floor = dropped if isinstance(dropped, int) else int(dropped[-1])

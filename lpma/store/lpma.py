@@ -19,13 +19,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ..backend import overlapping
 from ..backend.protocol import AnyBackend
 from ..backend.values import (
-    BOTH,
+    KEYS_A_ROW,
     MAX_CHANGES,
     Array,
     Changed,
@@ -37,12 +38,14 @@ from ..backend.values import (
     StagedBatch,
 )
 from ..batch.columns import Columns
+from ..errors import OutOfMemory
 from ..pma.counters import REASONS, Stats
-from ..pma.density import bounds
+from ..pma.density import bounds, root_bounds
 from ..pma.layout import NOTHING, Size
 from ..pma.strategy import Hybrid
+from . import pending as overlap
 from .growth import Growth
-from .pending import Overlap, PendingBatch
+from .pending import PendingBatch
 from .sizing import Sizing
 
 
@@ -95,7 +98,8 @@ class LPMA:
         self.largest: int | None = -1  # largest vertex id; None: found by a scan when needed
         self.counters = Stats()  # to be read as `stats`
         self.unchanged = np.zeros(2 * REASONS, np.int64)  # totals, see counters.py
-        self.hybrid = Hybrid()
+        self.hybrid = self.new_hybrid()
+        self.pending: PendingBatch | None = None  # see pending.py
         self.written = False  # True: a batch may be half applied, until `Stores.settle`
 
     def use(self, backend: AnyBackend) -> None:
@@ -103,8 +107,10 @@ class LPMA:
         self.backend = backend
         self.sizing = Sizing(backend, self.segment_size, self.global_merge)
         self.growth = Growth(backend)
-        overlapping: Any = backend
-        self.overlap = Overlap(self, overlapping) if backend.overlaps else None
+
+    def new_hybrid(self) -> Hybrid:
+        """What chooses the strategies, with nothing learnt yet."""
+        return Hybrid(None if self.strategy == "hybrid" else self.strategy)
 
     @property
     def num_slots(self) -> int:
@@ -118,7 +124,11 @@ class LPMA:
     @property
     def stats(self) -> Stats:
         """The counters, as a copy where a device counts, too: to read them changes nothing."""
-        return self.counters if self.overlap is None else self.overlap.counted(self.counters)
+        if not self.backend.overlaps:
+            return self.counters
+        stats, backend = self.counters.added(Stats()), self.backend
+        cast(overlapping.Overlapping, backend).count(stats)
+        return stats
 
     @property
     def nbytes(self) -> int:
@@ -129,50 +139,106 @@ class LPMA:
 
     def apply(self, columns: Columns, time: Array, direction: int) -> Changed | PendingBatch:
         """Apply a batch of edge updates and end it, where there is no other store. time: int64[n],
-        or one for all rows. Returns its changes, or the batch if it is on its way."""
-        overlap = self.overlap
-        if overlap is not None and (pending := overlap.apply(columns, time, direction)) is not None:
-            return pending
-        staged = self.backend.stage(columns, time, self.weight_dtype)
-        started, operations, density = self.clock(), len(columns.src), self.density
-        strategy = self.strategy_at(density)
-        rows = 2 * operations if direction == BOTH else operations  # keys, loops apart
-        located = self.backend.apply_at_once(
-            self.segments, staged, columns, direction, strategy,
+        or one for all rows. Returns its changes, or the batch if it is on its way: see pending.py.
+        Raises BatchError."""
+        backend: Any = self.backend  # an overlapping.Overlapping, where it `overlaps`
+        operations = len(columns.kind)
+        rows = operations * KEYS_A_ROW[direction]  # key operations, loops apart
+        if not backend.overlaps:
+            return self._apply_alone(columns, time, direction, rows)
+        if self.growth.due:
+            self.growth.before(self, rows)
+        segments, pending, hybrid = self.segments, self.pending, self.hybrid
+        slots, change = segments.num_slots, rows + (pending.rows if pending else 0)
+        most, least = root_bounds(segments.size, segments.segment_size)
+        launched = None
+        if (  # the store keeps its levels and its strategy, whatever is pending
+            0 < rows <= overlapping.ONE_LAUNCH_ROWS
+            and slots >= overlap.SHARE * rows
+            and slots + change <= most
+            and (slots - change >= least or not segments.size.m)
+            and (hybrid.settled or (slots + change) / segments.room <= hybrid.pi)
+            and not columns.on_device
+        ):
+            started, strategy = self.clock(), hybrid.steady
+            how = rows, direction, strategy, self.sizing.most_cost(segments, rows)
+            launched = backend.launch(segments, columns, time, *how, is_behind=pending is not None)
+        if launched is None:
+            self.finish_pending()
+            return self._apply_alone(columns, time, direction, rows)
+        if pending is not None and not self.finish_pending():  # the device skipped this batch
+            launched = backend.launch(self.segments, columns, time, *how, again=launched)
+        backend.await_good(launched)
+        self.written = True
+        density, seconds = slots / segments.room, self.clock() - started
+        self.pending = PendingBatch(launched, operations, rows, strategy, density, seconds)
+        return self.pending
+
+    def _apply_alone(self, columns: Columns, time: Array, direction: int, rows: int) -> Changed:
+        """Apply a batch whose outcome is waited for."""
+        backend, dtype = self.backend, self.weight_dtype
+        started, operations, density = self.clock(), len(columns.kind), self.density
+        strategy = self.hybrid.choose(density)
+        located: Any = backend.apply_at_once(
+            self.segments, columns, time, dtype, direction, strategy,
             self.sizing.most_cost(self.segments, rows), self.counters,
         )  # fmt: skip
         if isinstance(located, Committed):
-            hybrid = self.strategy == "hybrid" and located.num_rounds > 0  # it moved something
-            if hybrid and self.overlap is not None and self.hybrid.compares(density):
-                self.backend.wait()  # what is compared is all of a batch's time
+            moved = located.num_rounds > 0
+            if moved and backend.overlaps and self.hybrid.compares(density):
+                backend.wait()  # what is compared is all of a batch's time
             seconds = self.clock() - started
-            self.note_applied(located, operations, seconds)
-            if hybrid:
+            self.account(located, operations, seconds)
+            if moved:
                 self.hybrid.record(strategy, density, seconds / operations)
             return located.changes
-        if located is None:
-            keys = self.backend.key_rows(staged, columns, direction)
+        if located is not None:
+            staged = located.staged
+        else:
+            staged = backend.stage(columns, time, dtype)
+            keys = backend.key_rows(staged, columns, direction)
             rows = len(keys)
-            located = self.backend.locate(self.segments, staged, keys, strategy)
+            located = backend.locate(self.segments, staged, keys, strategy)
         prepared = self.prepared(located, rows, strategy, density, started)
         changes = self.commit(prepared, operations).changes
         self.end_batch(staged)
         return changes
 
-    def note_applied(self, done: Committed, operations: int, seconds: float) -> None:
-        """Count a batch that was applied at once."""
-        self.account(done)
-        self.counters.note_operations(operations, seconds)
-
-    def finish_pending(self) -> None:
-        """Learn what the last batch came to, if it is still on its way."""
-        if self.overlap is not None:
-            self.overlap.finish_pending()
+    def finish_pending(self) -> bool:
+        """Learn what the batch that is on its way came to, if there is one, and count it. Returns
+        False if the device declined it, so that it was applied here. If this fails, the store is
+        `written`."""
+        pending = self.pending
+        if pending is None:
+            return True
+        self.pending, started = None, self.clock()
+        backend: Any = self.backend
+        try:
+            done: Any = backend.outcome(pending.launched)
+            is_applied = isinstance(done, Committed)
+            if is_applied:
+                self.account(done, pending.operations, pending.seconds)
+            else:
+                strategy, density = pending.strategy, pending.density
+                prepared = self.prepared(done, pending.rows, strategy, density, started)
+                done = self.commit(prepared, pending.operations)
+                self.end_batch(pending.launched.staged)
+                self.written = backend.written = False
+            assert pending.history is not None
+            pending.history.add(pending.version, done.changes)
+        except BaseException as error:
+            self.written = True  # an accepted batch is missing
+            if isinstance(error, MemoryError):
+                raise OutOfMemory(
+                    f"for the batch that led to version {pending.version} ({error})"
+                ) from error
+            raise
+        return is_applied
 
     def prepare(self, staged: StagedBatch, rows: KeyRows) -> Prepared:
         """Do all of a batch that can fail; commit it or roll it back before another one."""
         started, density = self.clock(), self.density
-        strategy = self.strategy_at(density)
+        strategy = self.hybrid.choose(density)
         located = self.backend.locate(self.segments, staged, rows, strategy)
         return self.prepared(located, len(rows), strategy, density, started)
 
@@ -236,23 +302,24 @@ class LPMA:
         committed = self.backend.commit(self.segments, located, prepared.plan, stats, most_changes)
         if prepared.rebuilt:
             stats.note_merge(2 * self.slot_bytes * self.num_slots)
-        self.account(committed)
         if prepared.expansions and prepared.plan is not None:
             self.growth.expanded(self)
         shrinks += self.shrink()
         seconds = prepared.seconds + self.clock() - started
-        stats.note_operations(operations, seconds)
+        self.account(committed, operations, seconds)
         if prepared.expansions or shrinks:
             self.hybrid.start_cycle()
-        elif operations and prepared.plan is not None and self.strategy == "hybrid":
+        elif operations and prepared.plan is not None:
             self.hybrid.record(prepared.strategy, prepared.density, seconds / operations)
         return committed
 
-    def account(self, committed: Committed) -> None:
-        """Count what a batch moved, the operations that changed nothing, the edges that expired,
-        and the figures of invariant 5."""
-        nbytes = 2 * self.slot_bytes * committed.held
-        self.counters.note_moved(nbytes, committed.num_rounds, committed.redundant)
+    def account(self, committed: Committed, operations: int, seconds: float) -> None:
+        """Count a batch: what it moved, the operations that changed nothing, the edges that
+        expired, and the figures of invariant 5."""
+        self.counters.note_applied(
+            operations, seconds, 2 * self.slot_bytes * committed.held, committed.num_rounds,
+            committed.redundant,
+        )  # fmt: skip
         if any(committed.unchanged):
             self.unchanged += committed.unchanged
         tally = committed.tally
@@ -278,10 +345,6 @@ class LPMA:
     def end_batch(self, staged: StagedBatch) -> None:
         """Give back buffers out of proportion to the store. What was located is lost."""
         self.backend.trim(self.segments, staged)
-
-    def strategy_at(self, density: float) -> str:
-        """The strategy for a batch that finds the store at this density."""
-        return self.strategy if self.strategy != "hybrid" else self.hybrid.choose(density)
 
     def build(self, keys: Array, weights: Array | None, times: Array | None) -> Segments:
         """Segments that hold whole columns, keys strictly rising, for `load`."""

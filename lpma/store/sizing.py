@@ -81,7 +81,8 @@ class Sizing:
         if rows > costs.load * held:
             return -1.0
         most = costs.rebuild * (held + rows)
-        return most + costs.fresh if costs.fresh and self.comes_in_parts(segments.size) else most
+        comes_in_parts = segments.size.m >= self._parted_from
+        return most + costs.fresh if comes_in_parts and costs.fresh else most
 
     def _least_held(self, rows: int) -> int:
         """A number of slots from which on a batch of `rows` key operations, each in a leaf of its

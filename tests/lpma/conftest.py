@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import lpma
-from lpma.backend import Host, open_backend
-from lpma.backend.protocol import Place
+from lpma.backend import open_backend
 from tests.conftest import missing
 from tests.support.seam import counting_ahead, on_numpy, slow
 
@@ -20,15 +19,13 @@ from tests.support.seam import counting_ahead, on_numpy, slow
 )
 def make(request: pytest.FixtureRequest) -> Any:
     """Makes a backend, its device being the current one."""
-    place: Place = Host()
     backend = {"numpy": on_numpy, "slow": slow, "counts ahead": counting_ahead}.get(request.param)
     if backend is None:
         try:
-            _, place, backend = open_backend(request.param)
+            _, _, backend = open_backend(request.param)
         except lpma.DeviceError as error:
             missing("gpu", str(error))
-    with place:
-        yield backend
+    return backend
 
 
 # For a test that holds a graph against the model: the CPU with kernels, the NumPy backend that

@@ -108,7 +108,8 @@ class CountsTwice(SlowBackend):
 
     def commit(self, segments: Any, located: Any, plan: Any, stats: Any, most: int) -> Committed:
         done = super().commit(segments, located, plan, stats, most)
-        return done._replace(unchanged=[2 * count for count in done.unchanged])
+        done.unchanged = [2 * count for count in done.unchanged]
+        return done
 
 
 class SeesWhatComesLater(SlowBackend):
@@ -142,10 +143,10 @@ class PutsTheBatchIn(SlowBackend):
 class AppliesWhatItRefuses(NumbaBackend):
     """A small batch that would cost too much is applied all the same."""
 
-    def apply_at_once(self, segments: Any, staged: Any, *how: Any) -> Any:
-        columns, direction, strategy, _, stats = how
-        done = super().apply_at_once(segments, staged, columns, direction, strategy, np.inf, stats)
-        return None if how[3] <= 0 else done
+    def apply_at_once(self, *batch: Any) -> Any:
+        *how, most_cost, stats = batch
+        done = super().apply_at_once(*how, np.inf, stats)  # type: ignore[call-arg]
+        return None if most_cost <= 0 else done
 
 
 MUTANTS: list[tuple[type, Callable[..., None]]] = [

@@ -12,6 +12,7 @@ import pytest
 import lpma
 from lpma import BatchError, OutOfMemory
 from lpma.backend.values import Committed
+from lpma.pma.density import root_bounds
 from lpma.store import growth
 from tests.support.oracles import assert_same
 from tests.support.parts import levels_in_parts
@@ -61,7 +62,9 @@ class Pair:
     @property
     def room(self) -> int:
         self.store.finish_pending()
-        return growth._room(self.store)
+        segments: Any = self.store.segments
+        most, _ = root_bounds(segments.size, segments.segment_size)
+        return int(most - segments.num_slots)
 
     def fill(self) -> None:
         """Up to where there is room for one more batch."""

@@ -18,6 +18,7 @@ from lpma import BatchError, BrokenStore
 from lpma.backend.cuda.upload import staging
 from lpma.backend.values import Costs
 from lpma.store import pending
+from lpma.store.lpma import LPMA
 from tests.support.oracles import assert_same
 from tests.support.strategies import Config
 
@@ -36,16 +37,16 @@ CONFIGS = [
 def every_batch_may_follow(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """For each batch that overlapped the one before, its number of operations."""
     followed: list[int] = []
-    apply = pending.Overlap.apply
+    apply = LPMA.apply
 
     def counted(self: Any, columns: Any, *rest: Any) -> Any:
-        behind = apply(self, columns, *rest)
-        if behind is not None:
+        changes = apply(self, columns, *rest)
+        if isinstance(changes, pending.PendingBatch):
             followed.append(len(columns))
-        return behind
+        return changes
 
     monkeypatch.setattr(pending, "SHARE", 0)
-    monkeypatch.setattr(pending.Overlap, "apply", counted)
+    monkeypatch.setattr(LPMA, "apply", counted)
     return followed
 
 

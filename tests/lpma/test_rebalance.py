@@ -16,6 +16,7 @@ import lpma
 from lpma.backend.numba import rebalance
 from lpma.backend.values import Costs
 from lpma.pma.strategy import BATCHES_COMPARED, BOTTOM_UP, FIRST_PI, TOP_DOWN, Hybrid
+from lpma.store import pending
 from tests.support.layout_oracles import fill
 from tests.support.plan_oracles import Case, Change, carry_out, cases, read_plan, redundant
 from tests.support.plan_oracles import bottom_up as slow_bottom_up
@@ -231,14 +232,15 @@ class StrategyClock:
 
     def watch(self, g: lpma.Graph, monkeypatch: pytest.MonkeyPatch, cost: dict[str, float]) -> None:
         store = g._stores.out
-        choose = store.strategy_at
+        choose = store.hybrid.choose
 
         def watched(density: float) -> str:
             self.chosen.append(choose(density))
             self.step = cost[self.chosen[-1]]
             return self.chosen[-1]
 
-        monkeypatch.setattr(store, "strategy_at", watched)
+        monkeypatch.setattr(store.hybrid, "choose", watched)
+        monkeypatch.setattr(pending, "SHARE", 1 << 30)  # a batch behind another need not choose
 
 
 def test_cycles_of_a_store(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,4 +281,4 @@ def test_a_global_merge_is_no_measure_of_a_strategy(monkeypatch: pytest.MonkeyPa
     g.insert(np.zeros(80, np.int64), keys[::2])
     assert (store.stats.global_merges, g.levels, g.density) == (1, levels, density)
     assert not any(store.hybrid._times.values())
-    assert store.strategy_at(density) == BOTTOM_UP
+    assert store.hybrid.choose(density) == BOTTOM_UP

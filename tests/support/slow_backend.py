@@ -154,7 +154,8 @@ class SlowBackend(SlowShapes, SlowReads, Defaults):
             slots.setdefault(segments.rank_of(key), {})[key] = after
             if (before is None) == bool(after):
                 inserted[key] = bool(after)
-        tally = tally_of(inserted)._replace(touched=len(slots), delta=delta)
+        tally = tally_of(inserted)
+        tally.touched, tally.delta = len(slots), delta
         return SlowLocated(staged, segments, sorted(rows.keys), slots, inserted, tally, unchanged)
 
     def place_on(self, segments: SlowSegments, located: SlowLocated) -> None:

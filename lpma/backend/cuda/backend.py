@@ -9,6 +9,7 @@ brings batches to the device, launch/ compiles and launches the sources in kerne
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ from .update.located import Located
 from .update.mixed import MixedBatches
 from .update.single import SingleOperationPath
 from .update.stepwise import StepwisePath
-from .upload import staging, zero_copy
-from .upload.staged_batch import HostBatch, StagedBatch
+from .upload import staging
+from .upload.staged_batch import StagedBatch
 from .upload.uploader import Uploader
 
 Array = Any
@@ -92,20 +93,17 @@ class CudaBackend(Defaults):
         self.plan, self.rollback, self.reserve = steps.plan, steps.rollback, steps.reserve
         self.rebuild, self.commit = steps.rebuild, steps.commit
         self.fused = fused = FusedPath(context, shapes, work, upload, changes, self.costs)
-        self.may_overlap, self.launch = fused.may_overlap, fused.launch
+        self.launch = fused.launch
         self.await_good, self.outcome, self.count = fused.await_good, fused.outcome, fused.count
         single = SingleOperationPath(shapes, work, reader, neighbors)
         self.find_edge, self.find_neighbors = single.find_edge, single.find_neighbors
         self.count_neighbors_of, self.update_one = single.count_neighbors_of, single.update_one
 
-    @property
-    def written(self) -> bool:
-        """See lpma.backend.protocol.Writing."""
-        return self.work.written
-
-    @written.setter
-    def written(self, value: bool) -> None:
+    def _set_written(self, value: bool) -> None:
         self.work.written = value
+
+    written = property(attrgetter("work.written"), _set_written)
+    """See lpma.backend.protocol.Writing."""
 
     def wait(self) -> None:
         driver.await_stream(self.context.stream)
@@ -114,33 +112,31 @@ class CudaBackend(Defaults):
 
     def stages_unvalidated(self, rows: int) -> bool:
         """Not while the kernels for it are being read."""
-        return rows > 0 and staging.compiled.is_ready()
+        return rows > 0 and (staging.compiled.ready or staging.compiled.is_ready())
 
     def stage(
         self, columns: Columns, time: Array, weight_dtype: np.dtype[Any] | None
     ) -> StagedBatch:
-        """The columns on their way to the device; those of a small batch of edges only if need
-        be."""
-        now = int(time[0]) if len(time) == 1 else 0
-        is_small = 0 < len(columns.src) <= zero_copy.MOST_ROWS
-        if is_small and columns.edges_only and not columns.on_device:
-            return HostBatch(columns, now, self.upload.send)
-        return self.upload.send(columns, now)
+        """The columns on their way to the device."""
+        return self.upload.send(columns, int(time[0]) if len(time) == 1 else 0)
 
     def apply_at_once(
-        self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
-        strategy: str, most_cost: float, stats: Stats,
+        self, segments: Segments, columns: Columns, time: Array,
+        weight_dtype: np.dtype[Any] | None, direction: int, strategy: str, most_cost: float,
+        stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
         """A batch that the device refuses is only located; for one that is merged anyway, or too
         large, nothing is done."""
         rows = len(columns.src) * (2 if direction == BOTH else 1)
         if not 0 < rows <= MAX_OPERATIONS or most_cost < 0:
             return None
-        done = self.outcome(self.launch(segments, staged, rows, direction, strategy, most_cost))
+        launched = self.launch(segments, columns, time, rows, direction, strategy, most_cost)
+        assert launched is not None, "it is behind none"
+        done = self.outcome(launched)
         if isinstance(done, Committed) and rows > ONE_LAUNCH_ROWS:
             self._give_back(segments)
         if isinstance(done, Committed) and isinstance(done.changes, Unread):
-            return done._replace(changes=done.changes.read(done.changes.number))
+            done.changes = done.changes.read(done.changes.number)
         return done
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:

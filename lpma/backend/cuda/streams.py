@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict, deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import cupy
 
 from ...arguments.convert import as_cupy_if_on_device
 from ...arrays import on_device, to_host
 from ...cuda import driver
+
+Result = TypeVar("Result")
 
 # Streams of graphs that are gone, by device: (of work, of copies). They are used again rather than
 # destroyed, because CuPy's pool keeps what was freed by the stream's address: a new stream at the
@@ -98,28 +101,26 @@ class CudaPlace:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        # What was current when it was entered: a device, and the stream of this one.
-        self._before: tuple[int, Any] = context.number, None
 
-    def __enter__(self) -> CudaPlace:
-        before = cupy.cuda.runtime.getDevice()
-        if before != self._context.number:
-            cupy.cuda.runtime.setDevice(self._context.number)
-        self._before = before, cupy.cuda.get_current_stream()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        device, stream = self._before
+    def run(self, call: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        """See lpma.backend.Place. Leaves what was current when it was called: a device, and the
+        stream of this one."""
+        context, device = self._context, cupy.cuda.runtime.getDevice()
+        if device != context.number:
+            cupy.cuda.runtime.setDevice(context.number)
+        stream = cupy.cuda.get_current_stream()
         try:
-            if kind is not None:  # which may have cut off a `hand_out`
-                self._context.hand_out(stream)
+            return call(*args)
+        except BaseException:
+            context.hand_out(stream)  # it may have been cut off
+            raise
         finally:
             # An exception may have cut off a `with` of the context. No thread is inside any more.
-            self._context.entered.clear()
+            context.entered.clear()
             if cupy.cuda.get_current_stream().ptr != stream.ptr:
                 stream.use()
-        if device != self._context.number:
-            cupy.cuda.runtime.setDevice(device)
+            if device != context.number:
+                cupy.cuda.runtime.setDevice(device)
 
     def localize(self, values: Any) -> Any:
         """Arrays on this device as they are; those on another travel through the host."""

@@ -199,8 +199,9 @@ class NumbaBackend(Defaults):
         return located
 
     def apply_at_once(
-        self, segments: Segments, staged: StagedBatch, columns: Columns, direction: int,
-        strategy: str, most_cost: float, stats: Stats,
+        self, segments: Segments, columns: Columns, time: Array,
+        weight_dtype: np.dtype[Any] | None, direction: int, strategy: str, most_cost: float,
+        stats: Stats,
     ) -> Committed | Located | None:  # fmt: skip
         """One call of one kernel (fused.py). Nothing is done for a large batch; one for which
         buffers are too small is only located."""
@@ -210,6 +211,7 @@ class NumbaBackend(Defaults):
             return None
         keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
         table = work.small_table(segments, room, commit.FIRST, segments.alone_layer)
+        staged = self.stage(columns, time, weight_dtype)
         kind, weight, time, plain = staged
         kernels = addresses()  # held until the call is over: two threads may make it at once
         self.written = True

@@ -85,7 +85,7 @@ class Touched(NamedTuple):
 
 def tally_of(report: list[int]) -> Tally:
     """The tally at the beginning of what a kernel reports."""
-    return Tally._make(report[:UNCHANGED])
+    return Tally(*report[:UNCHANGED])
 
 
 def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:
@@ -121,8 +121,8 @@ class Located:
         workspace: Workspace, m: int, in_spare: bool = False,
     ) -> Located:  # fmt: skip
         """From a report that begins with the entries of a tally (resolve.py)."""
-        unchanged = report[UNCHANGED:TALLIED]
-        tally = tally_of(report)._replace(touched=touched.n)
+        unchanged, tally = report[UNCHANGED:TALLIED], tally_of(report)
+        tally.touched = touched.n
         return Located(staged, key, touched, tally, unchanged, workspace, m, in_spare)
 
     @cached_property

@@ -122,10 +122,11 @@ class NumpyBackend(Defaults):
         if plan is None:
             return done
         assert plan.after is not None, "REQUIRES: reserve"
-        done = done._replace(redundant=plan.redundant, num_rounds=plan.num_rounds)
+        done.redundant, done.num_rounds = plan.redundant, plan.num_rounds
         self.written = True
         segments.publish(*plan.after)
-        return done._replace(held=plan.count(segments.starts, stats))
+        done.held = plan.count(segments.starts, stats)
+        return done
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         self.beside = None

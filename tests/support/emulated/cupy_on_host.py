@@ -229,6 +229,10 @@ def _launch(
     _launches[kernel](*grid, together, ctypes.c_void_p(at))
 
 
+def _look(at: int, or_at: int, value: int, stream: int, most_ns: int) -> bool:
+    return value in [ctypes.c_int64.from_address(word).value for word in (at, or_at)]
+
+
 CALLS = [name for name in vars(Driver) if name[0] != "_"]
 
 
@@ -257,13 +261,15 @@ def install(
     from lpma.cuda import driver, launch, modules
 
     driven = calls()
-    launching = SimpleNamespace(launch=partial(_launch, 0), launch_together=partial(_launch, 1))
+    compiled = SimpleNamespace(
+        launch=partial(_launch, 0), launch_together=partial(_launch, 1), look=_look
+    )
     for module, name, instead in (
         (modules, "function", Kernel),
         (modules, "begin", lambda files: None),
         (launch, "resident_blocks", lambda *_: BLOCKS),
         (virtual_memory, "is_supported", lambda _: False),
-        (driver, "thread", SimpleNamespace(calls=launching)),
+        (driver, "thread", SimpleNamespace(calls=compiled)),
         *((driver, name, getattr(driven, name)) for name in CALLS),
     ):
         setattr(module, name, instead)

@@ -22,7 +22,7 @@ from lpma.backend.cuda.update.launch_block import (
 from lpma.backend.cuda.upload import blocks, zero_copy
 from lpma.backend.cuda.upload.staged_batch import BATCH, BATCH_ORDER
 from lpma.cuda.launch import Packed
-from lpma.store.pending import Overlap
+from lpma.store.lpma import LPMA
 
 from ..emulated import cupy_on_host
 from . import stand_in
@@ -116,20 +116,20 @@ class Kernels:
 
     def install(self, backend: Any) -> None:
         """Have them be the backend's kernels, and its host's accesses to memory be noted."""
-        self.backend, wait, finish_pending = backend, Mailbox.wait, Overlap.finish_pending
+        self.backend, wait, finish_pending = backend, Mailbox.wait, LPMA.finish_pending
 
         def waited(of: Any, stream: Any, ticket: int, *words: int) -> Any:
             found = wait(of, stream, ticket, *words)
             clocks.learn(HOST, self._answered[ticket].clock)
             return found
 
-        def taken_in(overlap: Overlap) -> bool:
+        def taken_in(store: LPMA) -> bool:
             """What is done meanwhile is done for the batch behind."""
-            now, pending = clocks.batch, overlap.pending
+            now, pending = clocks.batch, store.pending
             if pending is not None:
                 clocks.batch = self._batch_of[pending.launched.ticket]
             try:
-                return finish_pending(overlap)
+                return finish_pending(store)
             finally:
                 clocks.batch = now
 
@@ -147,7 +147,7 @@ class Kernels:
             self.host_writes(memory.ptr + first, size)
             return memory, first
 
-        def noted_put(into: Any, arrays: tuple[Any, ...], looks: bool) -> list[int]:
+        def noted_put(into: Any, arrays: tuple[Any, ...], looks: bool) -> tuple[int, ...]:
             places = put(into, arrays, looks)
             for place, array in zip(places, arrays, strict=True):
                 if array is not None:
@@ -155,7 +155,7 @@ class Kernels:
             return places
 
         for owner, name, instead in (
-            (Overlap, "finish_pending", taken_in),
+            (LPMA, "finish_pending", taken_in),
             (Mailbox, "wait", waited),
             (Work, "read_report", read_report),
             (Work, "open_gate", open_gate),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import cupy
 import numpy as np
 
 from ....cuda import launch
+from ....cuda.modules import Kernel
+from ....cuda.sources import Options
 from ..launch.options import THREADS, source
 from ..store.segments import Segments
 
@@ -19,7 +22,16 @@ GROUP_SLOTS = 512  # tiles.cuh
 def launch_on(
     segments: Segments, stem: str, name: str, threads: int, *args: Any, block: int = THREADS
 ) -> None:
-    launch.run(source(stem), name, threads, *args, block=block, options=segments.options)
+    """Launch about `threads` threads of a kernel; nothing if there are none."""
+    if threads > 0:
+        kernel = _loaded(cupy.cuda.runtime.getDevice(), stem, name, segments.options)
+        launch.start(name, kernel, -(-threads // block), block, args)
+
+
+@lru_cache(maxsize=1024)
+def _loaded(device: int, stem: str, name: str, options: Options) -> Kernel:
+    """A kernel for the current device, which is given."""
+    return launch.compiled(source(stem), name, options)
 
 
 def column(values: Any, dtype: Any) -> Any:

@@ -9,21 +9,20 @@ Streams: see reader.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
+from msgspec import Struct
 
 from ....cuda import driver
 from ....cuda.launch import blocks_for
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
 from .kernels import launch_on
-from .reader import CANDIDATES, PRESENT, Reader, Reading
+from .reader import CANDIDATES, PRESENT, UNCHECKED, Reader
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
-New = Callable[..., Array]  # (length, dtype, last=True)
 
 QUERY_THREADS = 128
 WARPS = 8192  # about what a large device holds at once
@@ -33,7 +32,7 @@ SPARE = 1.25  # room to rows expected
 FIRST_GUESS = 16.0  # rows a query
 
 
-class Found(NamedTuple):
+class Found(Struct):
     """What locate_neighbors writes, on the device."""
 
     n: int
@@ -43,10 +42,6 @@ class Found(NamedTuple):
     span: int  # of its rows beside the store; 0 where there are none
     kept: tuple[Array, Array]
 
-    @property
-    def rows(self) -> tuple[int, Array, int, int]:
-        return self.n, self.indptr, self.begin, self.before
-
 
 class Columns(NamedTuple):
     """What rows are written to; None where that is not wanted."""
@@ -55,16 +50,21 @@ class Columns(NamedTuple):
     weights: Array | None
     times: Array | None
 
-    def cut(self, rows: int, room: int, new: New, stream: Any) -> Columns:
+    def cut(self, rows: int, room: int, reader: Reader) -> Columns:
         """The first `rows` of `room`; copied if most of the memory would be held for nothing."""
         if rows == room:
             return self
-        parts = [None if c is None else c[:rows] for c in self]
+        ids, weights, times = self
+        parts = [
+            ids[:rows],
+            None if weights is None else weights[:rows],
+            None if times is None else times[:rows],
+        ]
         if 2 * rows < room:
-            copies = [None if c is None else new(rows, c.dtype) for c in parts]
+            copies = reader.new(*[(rows, None if part is None else part.dtype) for part in parts])
             for copy, part in zip(copies, parts, strict=True):
-                if copy is not None and part is not None and rows:
-                    driver.copy(copy.data.ptr, part.data.ptr, part.nbytes, stream)
+                if part is not None and rows:
+                    driver.copy(copy.data.ptr, part.data.ptr, part.nbytes, reader.stream)
             parts = copies
         return Columns(*parts)
 
@@ -84,24 +84,24 @@ class Neighbors:
         limits: Array | None, unseen: bool = False,
     ) -> Array:  # fmt: skip
         """int64[q]: how many neighbours each query has."""
-        n, ticket = len(vertices), 0
-        with Reading(self._reader) as reading:
-            counts = reading.new(n, np.int64)
+        n = len(vertices)
+        with self._reader as reader:
+            (counts,) = reader.new((n, np.int64))
             if n and staged is None:
-                *checking, ticket = self._reader.checking(unseen, vertices)
+                looks = unseen and isinstance(vertices, cupy.ndarray)
                 launch_on(
                     segments, "query", "count_neighbors", 2 * n,
-                    segments.record, reading.given(vertices, np.uint32), n, counts,
-                    *checking, ticket, block=QUERY_THREADS,
+                    segments.record, reader.given(vertices, np.uint32), n, counts,
+                    *(reader.checking() if looks else UNCHECKED), block=QUERY_THREADS,
                 )  # fmt: skip
-            elif n:
-                found = self._locate(segments, reading, vertices, cupy.empty(n + 1, np.int64), True)
-                rows = int(self._reader.told()[CANDIDATES])
+                if looks:
+                    reader.told()
+            elif n and staged is not None:
+                found = self._locate(segments, vertices, cupy.empty(n + 1, np.int64), True)
+                rows = int(reader.told()[CANDIDATES])
                 ends = cupy.empty(n + 1, np.int64)
                 self._read_beside(segments, staged, limits, found, rows, NOTHING, ends)
                 cupy.subtract(ends[1:], ends[:-1], out=counts)
-            if ticket:
-                self._reader.told()
         return counts
 
     def neighbors(
@@ -115,24 +115,35 @@ class Neighbors:
         """(indptr, ids, weights, times) of q queries; the last two only with `values`. Raises
         BatchError if one of them is 2^32 - 1."""
         n, mixed = len(vertices), staged is not None
-        with Reading(self._reader) as reading:
-            new = reading.new
-            room, columns = self._guessed(segments, n, values, new)
-            indptr = new(n + 1, np.int64)
+        weight, time = segments.value_dtypes if values else (None, None)
+        with self._reader as reader:
+            room = int(SPARE * max(self._rates) * n)  # for the rows that there will probably be
+            room = room if room <= MOST_GUESSED else 0
+            try:
+                indptr, *made = reader.new(
+                    (n + 1, np.int64), (room, np.uint32), (room, weight), (room, time)
+                )
+            except MemoryError:
+                room = 0
+                indptr, *made = reader.new(
+                    (n + 1, np.int64), (0, np.uint32), (0, weight), (0, time)
+                )
+            columns = Columns(*made)
             if n == 0:
-                driver.clear(indptr.data.ptr, indptr.nbytes, self._reader.stream)
-                return indptr, *columns.cut(0, room, new, self._reader.stream)
+                driver.clear(indptr.data.ptr, indptr.nbytes, reader.stream)
+                return indptr, *columns
             candidates = cupy.empty(n + 1, np.int64) if mixed else indptr
-            found = self._locate(segments, reading, vertices, candidates, mixed)
+            found = self._locate(segments, vertices, candidates, mixed)
             self._read_found(segments, staged, limits, found, room, columns, indptr)
-            words = self._reader.told()
+            words = reader.told()
             rows = words[CANDIDATES]
             if rows > room:
-                room, columns = rows, _columns_for(segments, rows, values, new)
+                room = rows
+                columns = Columns(*reader.new((room, np.uint32), (room, weight), (room, time)))
                 self._read_found(segments, staged, limits, found, room, columns, indptr)
-                words = self._reader.told()
+                words = reader.told()
             self._rates = rows / n, self._rates[0]
-            return indptr, *columns.cut(words[PRESENT], room, new, self._reader.stream)
+            return indptr, *columns.cut(words[PRESENT], room, reader)
 
     def neighbors_from(
         self, segments: Segments, vertex: int, first: int, most: int
@@ -146,27 +157,16 @@ class Neighbors:
         )
         return ids, weights, times
 
-    def _guessed(self, segments: Segments, n: int, values: bool, new: New) -> tuple[int, Columns]:
-        """(room, columns) for as many rows as n queries will probably have, not yet ordered."""
-        room = int(SPARE * max(self._rates) * n)
-        if room <= MOST_GUESSED:
-            try:
-                return room, _columns_for(segments, room, values, new, last=False)
-            except MemoryError:
-                pass
-        return 0, _columns_for(segments, 0, values, new, last=False)
-
-    def _locate(
-        self, segments: Segments, reading: Reading, vertices: Array, indptr: Array, mixed: bool
-    ) -> Found:
+    def _locate(self, segments: Segments, vertices: Array, indptr: Array, mixed: bool) -> Found:
         """The rows of every query, in a mixed batch the candidates' (beside.cu); the host is told
         of them."""
-        n, beside = len(vertices), self._reader.beside if mixed else None
-        asked = reading.given(vertices, np.uint32)
+        n, reader = len(vertices), self._reader
+        beside = reader.beside if mixed else None
+        asked = reader.given(vertices, np.uint32)
         status = 8 * (1 + blocks_for(n))
         scratch = cupy.empty(status + 24 * n, np.uint8)
         at = scratch.data.ptr
-        driver.clear(at, status, self._reader.stream)
+        driver.clear(at, status, reader.stream)
         begin = at + status
         before, span = begin + 8 * n, begin + 16 * n
         stem, name = "neighbors", "locate_neighbors"
@@ -177,7 +177,7 @@ class Neighbors:
         launch_on(
             segments, stem, name, n,
             segments.record, *work, asked, n, indptr, begin, before, *spans, at,
-            self._reader.mailbox.at, self._reader.mailbox.next_ticket(),
+            reader.mailbox.at, reader.mailbox.next_ticket(),
         )  # fmt: skip
         return Found(n, indptr, begin, before, span, (scratch, asked))
 
@@ -193,11 +193,12 @@ class Neighbors:
             tiles = min(MOST_TILES, max(1, -(-room // (32 * WARPS))))
             launch_on(
                 segments, "neighbors", "read_neighbors", 32 * -(-room // (32 * tiles)),
-                segments.record, *found.rows, room, tiles, *columns,
+                segments.record, found.n, found.indptr, found.begin, found.before, room, tiles,
+                *columns,
             )  # fmt: skip
 
     def _read_beside(
-        self, segments: Segments, staged: StagedBatch | None, limits: Array | None, found: Found,
+        self, segments: Segments, staged: StagedBatch, limits: Array | None, found: Found,
         room: int, columns: Columns, ends: Array,
     ) -> None:  # fmt: skip
         """Pack the candidates that are present into `columns`, if they are no more than `room`.
@@ -210,26 +211,11 @@ class Neighbors:
         assert self._reader.beside is not None
         launch_on(
             segments, "beside", "read_beside", room + 1,
-            segments.record, *batch, self._reader.beside.ranks, found.span, places, *found.rows,
-            room, at + status, *columns, at,
+            segments.record, *batch, self._reader.beside.ranks, found.span, places,
+            found.n, found.indptr, found.begin, found.before, room, at + status, *columns, at,
         )  # fmt: skip
         launch_on(
             segments, "beside", "end_present", found.n + 1,
             found.n, found.indptr, room, at + status, ends, self._reader.mailbox.at,
             self._reader.mailbox.next_ticket(),
         )  # fmt: skip
-
-
-def _columns_for(
-    segments: Segments, rows: int, values: bool, new: New, last: bool = True
-) -> Columns:
-    ids = new(rows, np.uint32, last=last and not values)
-    return Columns(ids, *(values_for(segments, rows, new, last) if values else (None, None)))
-
-
-def values_for(
-    segments: Segments, n: int, new: New, last: bool = True
-) -> tuple[Array | None, Array | None]:
-    """Columns for n weights and times; None if the store keeps none."""
-    weights = new(n, segments.weights[0].dtype, last=last) if segments.weights else None
-    return weights, new(n, np.int64, last=last) if segments.times else None

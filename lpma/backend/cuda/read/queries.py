@@ -16,8 +16,8 @@ from ....cuda import driver
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
 from .kernels import column, groups, launch_on
-from .neighbors import QUERY_THREADS, values_for
-from .reader import Reader, Reading
+from .neighbors import QUERY_THREADS
+from .reader import UNCHECKED, Reader
 
 Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 SCAN_ROOM = 1 << 16
@@ -39,33 +39,36 @@ class Queries:
         unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:
         """(found, weights, times) of q edge queries."""
-        n, reader, ticket = len(src), self._reader, 0
-        with Reading(reader) as reading:
-            weights, times = values_for(segments, n, reading.new, last=False)
-            found = reading.new(n, cupy.bool_)
-            if n:
-                stem, name = "query", "find_edges"
+        n, told = len(src), False
+        weight, time = segments.value_dtypes
+        with self._reader as reader:
+            found, weights, times = reader.new((n, cupy.bool_), (n, weight), (n, time))
+            if not n:
+                return found, weights, times
+            stem, name = "query", "find_edges"
+            batch: tuple[Any, ...] = ()
+            places: tuple[Any, ...] = ()
+            checking: tuple[Any, ...] = UNCHECKED
+            if staged is not None:
+                stem, name, checking = "beside", "find_edges_beside", ()
                 batch, places = reader.batch_and_places(staged, limits)
-                checking: tuple[Any, ...] = ()
-                if batch:
-                    stem, name = "beside", "find_edges_beside"
-                else:
-                    *_, ticket = checking = reader.checking(unseen, src, dst)
-                launch_on(
-                    segments, stem, name, n,
-                    segments.record, *batch, reading.given(src, np.uint32),
-                    reading.given(dst, np.uint32), *places, n, found, weights, times, *checking,
-                    block=QUERY_THREADS,
-                )  # fmt: skip
-            if ticket:
+            elif unseen and (isinstance(src, cupy.ndarray) or isinstance(dst, cupy.ndarray)):
+                checking, told = reader.checking(), True
+            launch_on(
+                segments, stem, name, n,
+                segments.record, *batch, reader.given(src, np.uint32),
+                reader.given(dst, np.uint32), *places, n, found, weights, times, *checking,
+                block=QUERY_THREADS,
+            )  # fmt: skip
+            if told:
                 reader.told()
         return found, weights, times
 
     def has_in_edges(self, segments: Segments, targets: Array) -> Array:
         """bool[q]: whether rising `targets` have an in-edge, by a scan of the store."""
-        with Reading(self._reader) as reading:
-            found = reading.new(len(targets), cupy.bool_)
-            driver.clear(found.data.ptr, found.nbytes, self._reader.stream)
+        with self._reader as reader:
+            (found,) = reader.new((len(targets), cupy.bool_))
+            driver.clear(found.data.ptr, found.nbytes, reader.stream)
             if len(targets):
                 _scan(segments, targets, (found, None, None, 0, None))
         return found
@@ -73,9 +76,9 @@ class Queries:
     def scan_targets(self, segments: Segments, targets: Array) -> tuple[Array, Array]:
         """All edges into rising `targets`, in no order: (index of the target, source)."""
         hits, room = 0, SCAN_ROOM
-        with Reading(self._reader) as reading:
+        with self._reader as reader:
             while True:
-                which, source = reading.new(room, np.int64), reading.new(room, np.uint32)
+                which, source = reader.new((room, np.int64), (room, np.uint32))
                 if len(targets):
                     counter = driver.zeros(1, np.uint64)
                     _scan(segments, targets, (None, which, source, room, counter))
@@ -87,7 +90,7 @@ class Queries:
 
     def largest_vertex(self, segments: Segments) -> int:
         """The largest id that an edge or a marker has; -1 for an empty store."""
-        with Reading(self._reader):
+        with self._reader:
             largest = driver.zeros(1, np.uint64)
             launch_on(
                 segments, "scan", "largest_vertex", 32 * groups(segments),
@@ -101,9 +104,9 @@ class Queries:
         """All filled slots in key order, markers included: (keys, weights, times); without
         `values` the keys alone."""
         n = segments.num_slots
-        with Reading(self._reader) as reading:
-            weights, times = values_for(segments, n, reading.new) if values else (None, None)
-            keys = reading.new(n, np.uint64)
+        weight, time = segments.value_dtypes if values else (None, None)
+        with self._reader as reader:
+            keys, weights, times = reader.new((n, np.uint64), (n, weight), (n, time))
             launch_on(
                 segments, "export", "write_slots", 32 * groups(segments),
                 segments.record, keys, weights, times,
@@ -121,8 +124,8 @@ class Queries:
             if target is None or n == 0:
                 continue
             columns: list[Any] = [None, None, None]
-            with Reading(self._reader) as reading:
-                columns[place] = reading.new(n, target.dtype)
+            with self._reader as reader:
+                (columns[place],) = reader.new((n, target.dtype))
                 launch_on(
                     segments, "export", "write_slots", 32 * groups(segments),
                     segments.record, *columns,

@@ -13,7 +13,6 @@ says when a piece is no longer read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from ....cuda import driver
 from ....errors import BatchError
 from ..launch.mailbox import Mailbox
 from ..streams import Context
-from ..upload.blocks import padded
+from ..upload.blocks import ALIGNMENT
 from ..upload.staged_batch import StagedBatch
 from .kernels import column
 
@@ -34,6 +33,7 @@ Array = Any  # cupy.ndarray
 
 PIECE_BYTES = 1 << 21
 TICKET, CANDIDATES, PRESENT, NO_VERTEX, WORDS = range(5)  # neighbors.cuh, and how many
+UNCHECKED = None, 0, 0  # instead of Reader.checking
 
 
 class _Piece:
@@ -42,37 +42,6 @@ class _Piece:
         self.bytes = memoryview(memory).cast("B")
         self.used = 0
         self.read = cupy.cuda.Event(disable_timing=True)
-
-
-class QueryColumns:
-    """The columns of one reader's queries, which go to kernels of one stream."""
-
-    def __init__(self, pinned: Callable[[int], Any]) -> None:
-        """pinned: gives memory that is kept until the stream is done, even if this is gone."""
-        self._pinned = pinned
-        self._pieces: list[_Piece] = []
-        self._turn = 0
-
-    def put(self, column: Array) -> int | None:
-        """Where kernels read a contiguous column until `end`; None: there is no room."""
-        if not self._pieces:
-            self._pieces = [_Piece(self._pinned(PIECE_BYTES)) for _ in range(2)]
-        piece, size = self._pieces[self._turn], column.nbytes
-        if piece.used + size > PIECE_BYTES:
-            return None
-        if not piece.used:
-            driver.await_event(piece.read)
-        at, piece.used = piece.used, padded(piece.used + size)
-        if size:
-            piece.bytes[at : at + size] = column.data.cast("B")
-        return piece.at + at
-
-    def end(self, stream: Any) -> None:
-        """What the stream is given from now on reads none of it."""
-        piece = self._pieces[self._turn] if self._pieces else None
-        if piece is not None and piece.used:
-            driver.record(piece.read, stream)
-            piece.used, self._turn = 0, 1 - self._turn
 
 
 class SortedBatch(NamedTuple):
@@ -85,13 +54,69 @@ class SortedBatch(NamedTuple):
 
 
 class Reader:
-    """How one store is read; and `beside`, the batch that lies beside it, if there is one."""
+    """How one store is read; and `beside`, the batch that lies beside it, if there is one.
+
+    As a context manager, within which the store is read for the caller's stream: what is done runs
+    on the store's device and stream. `new` allocates results, and orders the store's stream after
+    the caller's: so it comes before inputs are read. `given` brings inputs to where kernels read
+    them."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.stream = context.stream
+        self.caller: Any = None  # the stream that the store is read for
         self.beside: SortedBatch | None = None
-        self.columns = QueryColumns(context.pinned)
+        self._pieces: list[_Piece] = []  # for inputs
+        self._turn = 0
+
+    def __enter__(self) -> Reader:
+        self.context.__enter__()
+        self.caller = self.context.entered[-1][1]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        context = self.context
+        try:  # what is given up is freed in the order of the caller's stream
+            piece = self._pieces[self._turn] if self._pieces else None
+            if piece is not None and piece.used:
+                driver.record(piece.read, self.stream)
+                piece.used, self._turn = 0, 1 - self._turn
+            context.hand_out(self.caller)
+        finally:
+            context.__exit__(*error)
+
+    def new(self, *arrays: tuple[int, Any]) -> list[Any]:
+        """Arrays of the caller's stream, each of a length and a dtype; None for no dtype."""
+        made: list[Any] = []
+        self.caller.use()
+        try:
+            for length, dtype in arrays:
+                made.append(None if dtype is None else cupy.empty(length, dtype))
+        finally:
+            self.stream.use()
+        self.context.take_in(self.caller)
+        return made
+
+    def given(self, values: Any, dtype: Any) -> Any:
+        """`values` as a contiguous column, on the device or, until the reading ends, in memory that
+        it reads; None for None."""
+        if values is None:
+            return None
+        if isinstance(values, cupy.ndarray):
+            return cupy.ascontiguousarray(values, dtype)
+        column = np.ascontiguousarray(values, dtype)
+        if not self._pieces:
+            self._pieces = [_Piece(self.context.pinned(PIECE_BYTES)) for _ in range(2)]
+        piece, size = self._pieces[self._turn], column.nbytes
+        at = -(-piece.used // ALIGNMENT) * ALIGNMENT
+        if at + size > PIECE_BYTES:
+            return cupy.asarray(column)
+        if not piece.used:
+            driver.await_event(piece.read)
+        piece.used = at + max(size, 1)
+        if size:
+            piece.bytes[at : at + size] = column.data.cast("B")
+        return piece.at + at
 
     @cached_property
     def mailbox(self) -> Mailbox:
@@ -110,68 +135,14 @@ class Reader:
             raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX} ({words[NO_VERTEX]} rows)")
         return words
 
-    def checking(self, unseen: bool, *ids: Any) -> tuple[Any, int, int]:
-        """What query.cu needs to look at ids that lie on the device and are `unseen`, and the
-        ticket with which it then tells; all 0 if it need not."""
-        if not unseen or not any(isinstance(column, cupy.ndarray) for column in ids):
-            return None, 0, 0
+    def checking(self) -> tuple[Any, int, int]:
+        """What query.cu needs to look at ids that lie on the device, of which nobody has, and the
+        ticket with which it then tells."""
         return self._seen, self.mailbox.at, self.mailbox.next_ticket()
 
     def batch_and_places(
-        self, staged: StagedBatch | None, limits: Array | None
+        self, staged: StagedBatch, limits: Array | None
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What kernels get of the batch beside the store, and of the queries' limits; nothing
-        outside a mixed batch."""
-        if staged is None:
-            return (), ()
+        """What kernels get of the batch beside the store, and of the queries' limits."""
         assert self.beside is not None, "REQUIRES: sort_beside"
         return (staged.record, self.beside.work), (column(limits, np.int64),)
-
-
-class Reading:
-    """A context manager, within which a store is read for the caller's stream, or for `taker`: what
-    is done runs on the store's device and stream.
-
-    `new` allocates results: it orders the store's stream after the caller's, so a first result
-    comes before inputs are read. Of results that are allocated one after the other, to order the
-    last is enough. `given` brings inputs to where kernels read them."""
-
-    __slots__ = ("_caller", "_columns", "_context", "_taker")
-
-    def __init__(self, reader: Reader, taker: Any = None) -> None:
-        self._context, self._columns, self._taker = reader.context, reader.columns, taker
-
-    def __enter__(self) -> Reading:
-        self._context.__enter__()
-        self._caller = self._context.entered[-1][1] if self._taker is None else self._taker
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        context = self._context
-        try:  # what is given up is freed in the order of the caller's stream
-            self._columns.end(context.stream)
-            context.hand_out(self._caller)
-        finally:
-            context.__exit__(*error)
-
-    def new(self, length: int, dtype: Any, last: bool = True) -> Array:
-        """An array of the caller's stream."""
-        self._caller.use()
-        try:
-            array = cupy.empty(length, dtype)
-        finally:
-            self._context.stream.use()
-        if last:
-            self._context.take_in(self._caller)
-        return array
-
-    def given(self, values: Any, dtype: Any) -> Any:
-        """`values` as a contiguous column, on the device or in memory that it reads; None for
-        None."""
-        if values is None:
-            return None
-        if isinstance(values, cupy.ndarray):
-            return cupy.ascontiguousarray(values, dtype)
-        column = np.ascontiguousarray(values, dtype)
-        at = self._columns.put(column)
-        return cupy.asarray(column) if at is None else at

@@ -24,7 +24,7 @@ from ....cuda import driver
 from ..launch.options import THREADS
 from ..store.segments import Segments
 from .kernels import groups, launch_on
-from .reader import Reader, Reading
+from .reader import Reader
 
 Array = Any  # cupy.ndarray
 
@@ -103,9 +103,8 @@ class Snapshots:
         self, segments: Segments, num_rows: int, num_edges: int, markers: bool
     ) -> tuple[Array, Array]:
         """(indptr, indices) of `csr`."""
-        with Reading(self._reader) as reading:
-            indices = reading.new(num_edges, np.uint32, last=False)
-            indptr = reading.new(num_rows + 1, np.int64)
+        with self._reader as reader:
+            indices, indptr = reader.new((num_edges, np.uint32), (num_rows + 1, np.int64))
             marked = _markers(segments) if markers else None
             self._rows.write(segments, marked, num_rows, num_edges, indptr, indices)
         return indptr, indices
@@ -114,15 +113,12 @@ class Snapshots:
         self, segments: Segments, num_edges: int, markers: bool, taker: Any
     ) -> tuple[Array | None, Array | None]:
         """(weights, times) of `csr`, as long as the store has not changed."""
-        if not segments.weights and not segments.times:
+        weight, time = segments.value_dtypes
+        if weight is None and time is None:
             return None, None
-        weights = times = None
-        with Reading(self._reader, taker.stream) as reading:
-            if segments.weights:
-                dtype = segments.weights[0].dtype
-                weights = reading.new(num_edges, dtype, last=not segments.times)
-            if segments.times:
-                times = reading.new(num_edges, np.int64)
+        with self._reader as reader:
+            reader.caller = taker.stream
+            weights, times = reader.new((num_edges, weight), (num_edges, time))
             marked = _markers(segments) if markers else None
             launch_on(
                 segments, "export", "write_columns", 32 * groups(segments),

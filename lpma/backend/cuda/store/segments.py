@@ -74,6 +74,12 @@ class Segments:
         return self.segment_size, int(weight_bytes), self.times is not None
 
     @cached_property
+    def value_dtypes(self) -> tuple[Any, Any]:
+        """The dtypes of weights and times; None where the store keeps none."""
+        weight = self.weights[0].dtype if self.weights else None
+        return weight, None if self.times is None else np.dtype(np.int64)
+
+    @cached_property
     def options(self) -> Options:
         """The compiler's, for that."""
         return options_for(*self.shape)

@@ -22,6 +22,7 @@ DIGITS = 256
 SUMMARY_WORDS = 6  # work.cuh
 MAX_BLOCKS = 4096  # of a cooperative grid: no device holds more of ours
 ALIGNMENT = 256
+MOST_PLANS = (1 << 30) - 1  # which are told apart
 
 
 class Report(IntEnum):
@@ -87,8 +88,7 @@ class Work:
     """Buffers for batches of one store."""
 
     def __init__(self) -> None:
-        self.rows = 0  # room
-        self.leaves = 0
+        self.rows = 0  # room, also for leaves
         self._buffer: Array | None = None
         self._tree: Array | None = None  # stamps
         self._m = -1
@@ -118,23 +118,22 @@ class Work:
         held = (self._buffer, self._scratch, self._windows, self._tree)
         return sum(int(array.nbytes) for array in held if array is not None)
 
-    def reserve(self, rows: int, leaves: int) -> None:
-        """Make room for batches of that many rows, touching that many leaves."""
-        if self._buffer is not None and rows <= self.rows and leaves <= self.leaves:
+    def reserve(self, rows: int) -> None:
+        """Make room for batches of that many rows, each of which may touch a leaf."""
+        if self._buffer is not None and rows <= self.rows:
             return
-        rows, leaves = max(rows, self.rows, 1), max(leaves, self.leaves, 1)
-        sizes = [(name, size * (rows + 1)) for name, size in _ROW_COLUMNS]
-        sizes += [(name, size * (leaves + 1)) for name, size in _LEAF_COLUMNS]
+        rows = max(rows, self.rows, 1)
+        sizes = [(name, size * (rows + 1)) for name, size in (*_ROW_COLUMNS, *_LEAF_COLUMNS)]
         padded = [-(-size // ALIGNMENT) * ALIGNMENT for _, size in sizes]
         self._buffer = None  # first: old and new need not fit side by side
-        self.rows = self.leaves = 0
+        self.rows = 0
         self._buffer = cupy.empty(sum(padded), cupy.uint8)
         at = self._buffer.data.ptr
         for (name, _), size in zip(sizes, padded, strict=True):
             self.record[name] = at
             at += size
         self.revision += 1
-        self.rows, self.leaves = rows, leaves  # last: if this is interrupted, it starts over
+        self.rows = rows  # last: if this is interrupted, it starts over
 
     def reserve_tree(self, m: int) -> None:
         """Marks for a tree of m levels, at rest."""
@@ -149,7 +148,7 @@ class Work:
     def next_plan(self) -> int:
         """A number that no mark in the tree has."""
         self._plans += 1
-        if self._plans == 1 << 30:
+        if self._plans > MOST_PLANS:
             assert self._tree is not None
             self._tree.fill(0)
             self._plans = 1
@@ -214,11 +213,15 @@ class Work:
         at: int = self._fields[REPORT]
         return at
 
-    def turn(self, before: int) -> int:
-        """Switch to the report of zeros. The batch clears the one in use until now, at `before`.
-        Returns the address of the new one."""
+    def turn(self) -> tuple[int, int, int]:
+        """For a batch that is applied at once: switch to the report of zeros. Returns its address,
+        that of the one in use until now, which the batch clears, and what `next_plan` does."""
+        before = self._fields[REPORT]
         self._fields[REPORT] = now = self._both - before
-        return now
+        if self._plans < MOST_PLANS:
+            self._plans += 1
+            return now, before, self._plans
+        return now, before, self.next_plan()
 
     def go_on(self, report_at: int) -> None:
         """Use the report at that address, whose batch is to be applied step by step."""
@@ -256,6 +259,6 @@ class Work:
 
     def release(self) -> None:
         """Give back what grows with a batch."""
-        self.rows = self.leaves = 0
+        self.rows = 0
         self.revision += 1
         self._buffer = self._scratch = self._windows = None

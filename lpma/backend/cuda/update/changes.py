@@ -6,9 +6,10 @@ pieces of memory; a piece lives as long as a room or an array in it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy
+from msgspec import Struct
 
 from ...overlapping import ONE_LAUNCH_ROWS
 from ...values import MAX_CHANGES
@@ -18,7 +19,7 @@ KEY_BYTES = 9  # a key, and whether it was inserted
 ALIGNMENT = 256
 
 
-class Room(NamedTuple):
+class Room(Struct):
     """Room for the changes of a batch of `rows` key operations; `rows` 0: there is none."""
 
     piece: Any  # of memory, as bytes

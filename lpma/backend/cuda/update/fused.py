@@ -12,23 +12,24 @@ still at work on it. Later work on the store's stream comes after.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ....batch.columns import Columns
 from ....pma.counters import Stats
 from ....pma.strategy import TOP_DOWN
 from ...overlapping import ONE_LAUNCH_ROWS
-from ...values import Committed, Costs
+from ...values import Committed, Costs, Tally, Unread
 from ..store.segments import LEVELS, Segments
 from ..store.shapes import Shapes
-from ..store.work import Work
+from ..store.work import Report, Work
 from ..streams import Context
+from ..upload import zero_copy
 from ..upload.blocks import ALL, WEIGHTS
-from ..upload.staged_batch import HostBatch, StagedBatch
+from ..upload.staged_batch import StagedBatch, Words
 from ..upload.uploader import Uploader
 from ..upload.zero_copy import ZeroCopy
 from .changes import Changes, Room
@@ -46,22 +47,25 @@ from .launch_block import (
     VERDICT,
     LaunchBlock,
 )
-from .located import Located
-from .outcome import applied, refuse_bad_rows
+from .located import TALLY, Located
+from .outcome import refuse_bad_rows
 
 Array = Any
 
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # at the least
 
+UNCHANGED, WINDOWS, REDUNDANT = int(Report.UNCHANGED), int(Report.WINDOWS), int(Report.REDUNDANT)
+HELD_ABOVE, HELD_IN_LEAVES = int(Report.HELD_ABOVE), HEAD + int(Report.HELD_BY_LAYER)
 
-@dataclass
-class Launched:
+
+class Launched(Struct):
     """A batch on its way through the device, whose outcome the host has yet to read."""
 
     ticket: int
     segments: Segments
     staged: StagedBatch
+    given: Words  # of the batch where the kernel reads it first
     rows: int  # key operations at most
     strategy: str
     room: Room  # for its changes
@@ -89,39 +93,35 @@ class FusedPath:
     def _zero_copy(self) -> ZeroCopy:
         return ZeroCopy(self._context)
 
-    def may_overlap(self, segments: Segments, columns: Columns, rows: int, is_first: bool) -> bool:
-        work = self._work
-        fits = is_first or (rows <= work.rows and rows <= work.leaves)
-        return 0 < rows <= ONE_LAUNCH_ROWS and fits and not columns.on_device
-
     def launch(
-        self, segments: Segments, staged: StagedBatch, rows: int, direction: int, strategy: str,
-        most_cost: float,
-    ) -> Launched:  # fmt: skip
+        self, segments: Segments, columns: Columns, time: Array, rows: int, direction: int,
+        strategy: str, most_cost: float, is_behind: bool = False, again: Launched | None = None,
+    ) -> Launched | None:  # fmt: skip
         """Launch the kernel, or the five."""
-        block, work, costs, written_before = self.block, self._work, self._costs, self._work.written
-        ticket_before, report_before = block.ticket, work.report_at
-        if (
-            block.store is not segments.record
-            or block.buffers != work.revision
-            or rows > min(work.rows, work.leaves)
-        ):
-            self._prepare(segments, rows)
-        kernels, columns = self._shapes.kernels, staged.columns
-        room, is_one_step = self._changes.room(rows), rows <= ONE_LAUNCH_ROWS
-        is_sent = not isinstance(staged, HostBatch)
-        if isinstance(staged, HostBatch):
-            given = self._zero_copy.describe(staged)
+        block, work, costs = self.block, self._work, self._costs
+        if rows > work.rows and is_behind:
+            return None  # which needs its buffers
+        ticket_before, written_before = block.ticket, work.written
+        n, is_one_step = len(columns.kind), rows <= ONE_LAUNCH_ROWS
+        if again is not None:
+            staged, given = again.staged, again.given
+        elif n <= zero_copy.MOST_ROWS and not columns.on_device:
+            given, own = self._zero_copy.describe(columns, int(time[0]) if len(time) == 1 else 0)
+            staged = StagedBatch(own, columns, None)
         else:
+            staged = self._upload.send(columns, int(time[0]) if len(time) == 1 else 0)
             given = staged.words
-            if is_one_step:
-                self._upload.await_part(staged, ALL)
+        if block.store is not segments.record or block.buffers != work.revision or rows > work.rows:
+            self._prepare(segments, rows)
+        kernels, room = self._shapes.kernels, self._changes.room(rows)
+        if is_one_step and staged.block is not None:
+            self._upload.await_part(staged, ALL)
+        report_at, report_before, plan = work.turn()
         try:
             block.ticket = ticket = ticket_before + 1
-            report_at = work.turn(report_before)
             ASKED.pack_into(
                 block.bytes, AT["asked"], *staged.words, *given, *block.bounds_at, 1,
-                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, *room.at,
+                plan, strategy == TOP_DOWN, kernels.block_slots, *room.at,
                 block.mailboxes[ticket & 1].at, ticket, report_before,
                 most_cost, costs.leaf, costs.window, direction, columns.checked,
             )  # fmt: skip
@@ -135,9 +135,11 @@ class FusedPath:
             block.ticket = ticket_before  # its place may hold the answer to the batch before
             work.go_back(report_before, self._stream)
             raise
-        if is_sent:
+        if staged.block is not None or columns.on_device:
             self._upload.done(staged)
-        return Launched(ticket, segments, staged, rows, strategy, room, report_at, written_before)
+        return Launched(
+            ticket, segments, staged, given, rows, strategy, room, report_at, written_before
+        )
 
     def _launch_steps(self, staged: StagedBatch, rows: int) -> None:
         """Launch the steps of a large batch. The last two do nothing if the device refuses it.
@@ -163,7 +165,7 @@ class FusedPath:
         """Reserve buffers for that many rows, and write them and the store into the block."""
         block, shapes, work = self.block, self._shapes, self._work
         with self._context:
-            work.reserve(rows, rows)
+            work.reserve(rows)
             slots = self._window_slots(segments)
             work.reserve_tree(segments.m)
             block.put("scratch", shapes.scratch(segments, slots))
@@ -175,28 +177,39 @@ class FusedPath:
 
     def await_good(self, launched: Launched) -> None:
         columns, ticket = launched.staged.columns, launched.ticket
-        if columns.checked and columns.block is None:
-            return  # otherwise the caller may write to the columns once this returns
-        mailbox = self.block.mailboxes[ticket & 1]
-        if mailbox.wait(self._stream, ticket, GOOD, ENDED)[GOOD] != ticket:  # it ended without
-            self._refused(launched)
+        # The caller may write to others once this returns.
+        if not columns.checked or columns.block is not None:
+            mailbox = self.block.mailboxes[ticket & 1]
+            if mailbox.wait(self._stream, ticket, GOOD, ENDED)[GOOD] != ticket:
+                self._refused(launched)  # it ended without
+        self._work.written = False
 
     def outcome(self, launched: Launched) -> Committed | Located:
-        ticket, room = launched.ticket, launched.room
-        mailbox = self.block.mailboxes[ticket & 1]
-        answer = mailbox.wait(self._stream, ticket, ENDED, ENDED)
-        if answer[VERDICT] == APPLIED:
-            done = applied(answer, launched.strategy, room)
-            launched.segments.num_slots += done.tally.delta
-            self._by_layer += mailbox.memory[8 * BY_LAYER :].view(np.int64).reshape(2, LEVELS)
-            return done
-        assert answer[VERDICT] != SKIPPED, "the batch before was taken in first"
-        report = self._refused(launched)
-        self._work.go_on(launched.report_at)  # the batch behind it touched nothing
-        rows = launched.rows
-        return Located(
-            launched.staged, rows, report, launched.segments.m, launched.written_before, room
-        )
+        mailbox, room = self.block.mailboxes[launched.ticket & 1], launched.room
+        answer = mailbox.wait(self._stream, launched.ticket, ENDED, ENDED)
+        if answer[VERDICT] != APPLIED:
+            assert answer[VERDICT] != SKIPPED, "the batch before was taken in first"
+            report = self._refused(launched)
+            self._work.go_on(launched.report_at)  # the batch behind it touched nothing
+            m, before = launched.segments.m, launched.written_before
+            return Located(launched.staged, launched.rows, report, m, before, room)
+        report = answer[HEAD:BY_LAYER].tolist()
+        touched, inserted, deleted, markers, loops, largest = report[TALLY]
+        tally = Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
+        launched.segments.num_slots += inserted - deleted
+        self._by_layer += mailbox.memory[8 * BY_LAYER :].view(np.int64).reshape(2, LEVELS)
+        changes = Unread(inserted + deleted, room.arrays) if room.rows else None
+        if not touched:
+            return Committed(tally, report[UNCHANGED:], changes)
+        rounds = 1
+        if launched.strategy != TOP_DOWN:
+            left, layer = report[WINDOWS] + answer[BY_LAYER], BY_LAYER
+            while left:
+                left -= answer[layer]
+                layer += 1
+            rounds = max(layer - BY_LAYER, 1)
+        held = report[HELD_ABOVE] + answer[HELD_IN_LEAVES]
+        return Committed(tally, report[UNCHANGED:], changes, report[REDUNDANT], rounds, held)
 
     def _refused(self, launched: Launched) -> list[int]:
         """What the device reports of a batch that it refused. Raises BatchError if rows are bad."""

@@ -19,6 +19,8 @@ from .changes import Room
 
 Array = Any  # cupy.ndarray
 
+TALLY = slice(int(Report.TOUCHED), int(Report.LARGEST) + 1)  # words of a report
+
 
 @dataclass(frozen=True)
 class KeyRows:
@@ -85,22 +87,15 @@ class Located:
 
     @cached_property
     def tally(self) -> Tally:
-        return tally_of(self.report)
+        """The figures of the report that the host goes by."""
+        touched, inserted, deleted, markers, loops, largest = self.report[TALLY]
+        return Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
 
     @property
     def unchanged(self) -> list[int]:
         """[2 * REASONS]: see values.Committed."""
         first = Report.UNCHANGED
         return self.report[first : first + 2 * REASONS]
-
-
-TOUCHED, AFTER_LARGEST = int(Report.TOUCHED), int(Report.LARGEST) + 1
-
-
-def tally_of(report: list[int]) -> Tally:
-    """The figures of a report that the host goes by."""
-    touched, inserted, deleted, markers, loops, largest = report[TOUCHED:AFTER_LARGEST]
-    return Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
 
 
 def keys_on_host(columns: Columns, direction: int, implied: Implied) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....batch.columns import Columns
 from ..read.kernels import launch_on
-from ..read.reader import Reader, Reading, SortedBatch
+from ..read.reader import Reader, SortedBatch
 from ..store.segments import Segments
 from ..store.shapes import Shapes
 from ..store.work import Work
@@ -37,7 +37,7 @@ class MixedBatches:
         """Have the key operations of a batch in order, and the report say what was seen of them.
         REQUIRES: the store's stream is the current one."""
         n, work = len(rows), self._work
-        work.reserve(n, n)
+        work.reserve(n)
         work.reserve_tree(segments.m)
         work.clear_report(self._context.stream)
         made = np.int64(0)
@@ -73,11 +73,10 @@ class MixedBatches:
         self, segments: Segments, staged: StagedBatch, columns: Columns, places: Array
     ) -> tuple[Array, Array, Array]:
         n = len(places)
-        with Reading(self._reader) as reading:
-            src, dst = (reading.new(n, np.uint32, last=False) for _ in range(2))
-            limits = reading.new(n, np.int64)
+        with self._reader as reader:
+            src, dst, limits = reader.new((n, np.uint32), (n, np.uint32), (n, np.int64))
             launch_on(
                 segments, "beside", "list_asked", n,
-                staged.record, reading.given(places, np.int64), n, src, dst, limits,
+                staged.record, reader.given(places, np.int64), n, src, dst, limits,
             )  # fmt: skip
         return src, dst, limits

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
 from ....errors import BatchError
 from ....pma.counters import Stats
-from ....pma.strategy import TOP_DOWN
-from ...values import Changed, Committed, Unread
+from ...values import Changed, Committed
 from ..store.work import Report
-from .changes import Room
-from .launch_block import BY_LAYER, HEAD
-from .located import DevicePlan, Located, tally_of
-
-INSERTED, DELETED = int(Report.INSERTED), int(Report.DELETED)
-UNCHANGED, WINDOWS, REDUNDANT = int(Report.UNCHANGED), int(Report.WINDOWS), int(Report.REDUNDANT)
-HELD_ABOVE, HELD_IN_LEAVES = int(Report.HELD_ABOVE), HEAD + int(Report.HELD_BY_LAYER)
+from .located import DevicePlan, Located
 
 COMPLAINTS = (
     (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
@@ -33,25 +24,6 @@ def refuse_bad_rows(report: list[int]) -> None:
     for word, complaint in COMPLAINTS:
         if report[word]:
             raise BatchError(f"{complaint} ({report[word]} rows)")
-
-
-def applied(answer: Any, strategy: str, room: Room) -> Committed:
-    """What a batch did that the device applied by itself: as `committed`, without a plan."""
-    report = answer[HEAD:BY_LAYER].tolist()
-    tally = tally_of(report)
-    number = report[INSERTED] + report[DELETED]
-    changes = Unread(number, room.arrays) if room.rows else None
-    if not tally.touched:
-        return Committed(tally, report[UNCHANGED:], changes)
-    rounds = 1
-    if strategy != TOP_DOWN:
-        left, layer = report[WINDOWS] + answer[BY_LAYER], BY_LAYER
-        while left:
-            left -= answer[layer]
-            layer += 1
-        rounds = max(layer - BY_LAYER, 1)
-    held = report[HELD_ABOVE] + answer[HELD_IN_LEAVES]
-    return Committed(tally, report[UNCHANGED:], changes, report[REDUNDANT], rounds, held)
 
 
 def committed(

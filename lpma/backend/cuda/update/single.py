@@ -20,7 +20,7 @@ from ..launch.mailbox import Mailbox
 from ..launch.options import source
 from ..read.kernels import launch_on
 from ..read.neighbors import Neighbors
-from ..read.reader import Reader, Reading
+from ..read.reader import Reader
 from ..store.segments import Segments
 from ..store.shapes import Shapes
 from ..store.work import Work
@@ -81,8 +81,8 @@ class SingleOperationPath:
         return cupy.asnumpy(row[1])
 
     def count_neighbors_of(self, segments: Segments, src: int) -> Array:
-        with Reading(self._reader) as reading:
-            counts = reading.new(1, np.int64)
+        with self._reader as reader:
+            (counts,) = reader.new((1, np.int64))
             launch_on(
                 segments, "one", "count_one", WARP, segments.record, src, counts, block=WARP
             )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ....batch.columns import Columns, Kind
 
@@ -23,8 +23,7 @@ Words = tuple[int, ...]  # of a BATCH
 Five = tuple[Array | None, Array, Array, Array | None, Array | None]  # columns in BATCH_ORDER
 
 
-@dataclass
-class StagedBatch:
+class StagedBatch(Struct, dict=True):
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
     words: Words
@@ -35,28 +34,6 @@ class StagedBatch:
     def record(self) -> Any:
         """BATCH, as one opaque value."""
         return np.frombuffer(BATCH.pack(*self.words), f"V{BATCH.size}")
-
-
-class HostBatch(StagedBatch):
-    """A batch on the host, which is sent to the device only if `words` or `block` are read.
-
-    ZeroCopy describes it to a kernel that reads it on the host; from then on its `words` are those
-    of the copy that this kernel makes."""
-
-    def __init__(
-        self, columns: Columns, now: int, send: Callable[[Columns, int], StagedBatch]
-    ) -> None:
-        self.columns = columns
-        self.now = now
-        self.on_host: Words | None = None  # once it is described
-        self._send = send
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("words", "block"):
-            raise AttributeError(name)
-        sent = self._send(self.columns, self.now)
-        self.words, self.block = sent.words, sent.block
-        return getattr(sent, name)
 
 
 def required_columns(columns: Columns) -> Five:

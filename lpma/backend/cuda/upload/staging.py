@@ -22,7 +22,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from ctypes import c_char
+from ctypes import c_char, c_int64
 from functools import partial
 from time import sleep
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....arguments.convert import MAX_VERTEX, MAX_WEIGHT
-from ....arrays import address
+from ....arrays import DATA, address
 from ....cpu import threads
 from ....cpu.behind import Behind
 from ....cpu.staging_words import (
@@ -182,10 +182,26 @@ def put_here(
 def _job(
     head: list[int], names: Sequence[str], columns: Sequence[Array], into: Sequence[int]
 ) -> list[int]:
-    """The words of a job: `head`, and those of each column."""
+    """The words of a job: `head`, and those of each column, which say how it is copied."""
     for name, column, to in zip(names, columns, into, strict=True):
-        head += _words(name, column, to)
-        head += 0, 0
+        at = c_int64.from_address(id(column) + DATA).value  # as `arrays.address`
+        stride, size = column.strides[0], column.dtype.itemsize
+        if name == "weight":
+            if size == 4:
+                how = SAME32, at, stride, to, MAX_SIGNED, MAX_WEIGHT_32
+            else:
+                how = SAME64, at, stride, to, ALL_BUT_SIGN, MAX_WEIGHT_64
+        elif name in ("src", "dst"):
+            if size == 8:
+                how = NARROW, at, stride, to, 0, MAX_VERTEX
+            else:
+                most = MAX_VERTEX if column.dtype.kind == "u" else MAX_SIGNED
+                how = SAME32, at, stride, to, ALL32, most
+        elif stride == size:
+            how = BYTES, at, stride, to, 0, 0
+        else:
+            how = SAME64, at, stride, to, 0, 0  # times
+        head += *how, 0, 0
     return head
 
 
@@ -196,23 +212,6 @@ def _end(crew: Crew, board: Array, at: int, columns: int, kept: Any) -> None:
             yield_processor()
     if board is crew.board:
         crew.free.append(at)
-
-
-def _words(name: str, column: Array, into: int) -> tuple[int, ...]:
-    """How a column is copied: the first words of a column of a job."""
-    at, stride, size = address(column), column.strides[0], column.dtype.itemsize
-    if name == "weight":
-        if size == 4:
-            return SAME32, at, stride, into, MAX_SIGNED, MAX_WEIGHT_32
-        return SAME64, at, stride, into, ALL_BUT_SIGN, MAX_WEIGHT_64
-    if name in ("src", "dst"):
-        if size == 8:
-            return NARROW, at, stride, into, 0, MAX_VERTEX
-        most = MAX_VERTEX if column.dtype.kind == "u" else MAX_SIGNED
-        return SAME32, at, stride, into, ALL32, most
-    if stride == size:
-        return BYTES, at, stride, into, 0, 0
-    return SAME64, at, stride, into, 0, 0  # times
 
 
 # -- the kernels --------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Uploader:
         arrays, own, blocks = required_columns(columns), columns.block, self._blocks
         spans = {
             name: (at - own.ptr, at - own.ptr + array.nbytes)
-            for name, at, array in zip(BATCH_ORDER, own.places(arrays), arrays, strict=True)
+            for name, at, array in zip(BATCH_ORDER, columns.places or (), arrays, strict=True)
             if array is not None
         }
         block = blocks.next()

@@ -21,15 +21,15 @@ from itertools import accumulate
 
 import cupy
 
+from ....batch.columns import Columns
 from ..streams import Context
 from . import staging
 from .blocks import ALIGNMENT, padded
 from .staged_batch import (
     BATCH_ORDER,
+    DELETE,
     Five,
-    HostBatch,
     Words,
-    pack_batch,
     required_columns,
 )
 
@@ -48,7 +48,7 @@ class _Landing:
             raise MemoryError(f"pinned memory for small batches: {error}") from error
         self._at = list(accumulate(sizes[:-1], initial=padded(int(memory.ptr))))
 
-    def put(self, columns: Five, looks: bool) -> list[int]:
+    def put(self, columns: Five, looks: bool) -> tuple[int, ...]:
         """Copy columns here. Returns where they are; 0 for None. looks: raise BatchError if a row
         is bad."""
         names, arrays, into, places = [], [], [], []
@@ -59,7 +59,7 @@ class _Landing:
                 into.append(at)
             places.append(0 if array is None else at)
         staging.put_here(names, arrays, into, looks)
-        return places
+        return tuple(places)
 
 
 class ZeroCopy:
@@ -74,25 +74,24 @@ class ZeroCopy:
         at = self._copies.data.ptr
         self._time_at, self._weight_at, self._kind_at = (at + MOST_ROWS * i for i in (0, 8, 16))
 
-    def describe(self, batch: HostBatch) -> Words:
-        """The words of a batch where the host has it; its own become those of the device's copy."""
-        if batch.on_host is not None:
-            return batch.on_host
-        columns = batch.columns
-        arrays, block = required_columns(columns), columns.block
-        if block is None:
-            at = self._landing().put(arrays, columns.unvalidated)
-        else:
-            at = block.places(arrays)
-        kind_at, _, _, weight_at, time_at = at
-        on_host = pack_batch(columns, batch.now, at)
+    def describe(self, columns: Columns, now: int) -> tuple[Words, Words]:
+        """The words of a batch where the host has it, and those of the device's copy."""
+        places, weight, one_kind = columns.places, columns.weight, columns.one_kind
+        if places is None:
+            self._turn = 1 - self._turn
+            if not self._landings:
+                self._landings = [_Landing(self._context), _Landing(self._context)]
+            required = required_columns(columns)
+            places = self._landings[self._turn].put(required, columns.unvalidated)
+        kind_at, src_at, dst_at, weight_at, time_at = places
+        if one_kind is not None:
+            kind_at = 0
+            if one_kind == DELETE:
+                weight_at = time_at = 0
+        wide = weight is not None and weight.itemsize == 8
+        n, rest = len(columns.kind), (now, wide, one_kind or 0)
         copied = kind_at and self._kind_at, 0, 0, weight_at and self._weight_at
-        batch.words = on_host[0], *copied, time_at and self._time_at, *on_host[6:]
-        batch.block, batch.on_host = None, on_host
-        return on_host
-
-    def _landing(self) -> _Landing:
-        self._turn = 1 - self._turn
-        if not self._landings:
-            self._landings = [_Landing(self._context), _Landing(self._context)]
-        return self._landings[self._turn]
+        return (
+            (n, kind_at, src_at, dst_at, weight_at, time_at, *rest),
+            (n, *copied, time_at and self._time_at, *rest),
+        )
