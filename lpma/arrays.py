@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import c_int64
 from typing import Any
@@ -44,12 +45,19 @@ def device_of(array: Any) -> AbstractContextManager[Any]:
 _HOST = nullcontext()
 
 
+def _synchronize(stream: Any) -> None:
+    stream.synchronize()
+
+
+await_stream: Callable[[Any], None] = _synchronize  # until lpma/cuda/driver.py is imported
+
+
 def finish(array: Any) -> None:
     """Wait for all work on the current stream of the array's device; on the host, return at
     once."""
     if on_device(array):
         with array.device:
-            array_module(array).cuda.get_current_stream().synchronize()
+            await_stream(array_module(array).cuda.get_current_stream())
 
 
 def stream_of(array: Any) -> AbstractContextManager[Any]:

@@ -26,6 +26,7 @@ import cupy
 import numpy as np
 import numpy.typing as npt
 
+from .. import arrays
 from ..cpu import columns
 from ..cpu.behind import Behind
 from .library import NAME, Calls, by_ctypes, by_numba
@@ -116,6 +117,9 @@ def is_done(stream: Any) -> bool:
 def await_stream(stream: Any) -> None:
     """Return once that is so. Raises CuPy's CUDARuntimeError if the device fails."""
     _await_done(thread.calls.stream_done, stream)
+
+
+arrays.await_stream = await_stream  # whoever waits for an array waits like this
 
 
 def await_event(event: Any) -> None:

@@ -257,6 +257,7 @@ def install(
         driver=SimpleNamespace(launchKernel=None, launchCooperativeKernel=None),
     )  # fmt: skip
     sys.modules["cupy"] = cupy
+    from lpma import arrays
     from lpma.backend.cuda.store import virtual_memory
     from lpma.cuda import driver, launch, modules
 
@@ -270,6 +271,7 @@ def install(
         (launch, "resident_blocks", lambda *_: BLOCKS),
         (virtual_memory, "is_supported", lambda _: False),
         (driver, "thread", SimpleNamespace(calls=compiled)),
+        (arrays, "await_stream", driven.await_stream),
         *((driver, name, getattr(driven, name)) for name in CALLS),
     ):
         setattr(module, name, instead)
