@@ -54,6 +54,22 @@ def test_a_kernel_that_leaves_something_out_is_found(rows: int, code: str) -> No
     assert "Error" in told.stderr
 
 
+MOST_CALLS = {
+    "pinned batch": 30, "batch": 41, "one edge": 38, "edges": 33, "successors": 41, "degree": 27,
+    "snapshot": 47,
+}  # fmt: skip
+
+
+def test_a_call_is_few_functions() -> None:
+    """Of Python's, of which each costs more beside a busy thread than alone."""
+    command = [sys.executable, "-m", "tests.support.emulated.calls"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert told.returncode == 0, told.stderr
+    counted = json.loads(told.stdout)
+    assert counted.keys() == MOST_CALLS.keys()
+    assert {name: n for name, n in counted.items() if n > MOST_CALLS[name]} == {}
+
+
 def test_a_read_that_is_cut_off_gives_the_callers_stream_back() -> None:
     """The streams are on a stack as CuPy's are; nothing is late here."""
     command = [
