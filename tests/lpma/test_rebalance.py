@@ -262,7 +262,7 @@ def test_cycles_of_a_store(device: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert (hybrid.settled, hybrid.pi) == (False, FIRST_PI)
     g.insert(np.zeros(10, np.int64), keys[470:480])
     assert clock.chosen[-1] == BOTTOM_UP
-    hybrid.settled = True
+    hybrid.settled, hybrid.steady = True, TOP_DOWN
     g.delete(np.zeros(340, np.int64), keys[:340])
     assert (g.levels, g.num_edges, clock.chosen[-1]) == (3, 140, TOP_DOWN)
     assert (hybrid.settled, hybrid.pi) == (False, FIRST_PI)

@@ -2,8 +2,8 @@
 calls, counted on an emulated one and printed as JSON. Beside a thread that computes in Python the
 caches are cold, and each costs more than when they are counted alone.
 
-Functions of the driver count once, as long as they are Python's (lpma/cuda/driver.py); what CuPy and
-compiled functions do does not count, nor does what emulates them."""
+Functions of lpma/cuda/driver.py count; what CuPy and compiled functions do does not, nor does what
+emulates them."""
 
 from __future__ import annotations
 

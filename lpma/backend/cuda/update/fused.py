@@ -102,14 +102,19 @@ class FusedPath:
         if rows > work.rows and is_behind:
             return None  # which needs its buffers
         ticket_before, written_before = block.ticket, work.written
-        n, is_one_step = len(columns.kind), rows <= ONE_LAUNCH_ROWS
+        ticket, is_one_step = ticket_before + 1, rows <= ONE_LAUNCH_ROWS
+        now = int(time[0]) if len(time) == 1 else 0
         if again is not None:
-            staged, given = again.staged, again.given
-        elif n <= zero_copy.MOST_ROWS and not columns.on_device:
-            given, own = self._zero_copy.describe(columns, int(time[0]) if len(time) == 1 else 0)
+            staged, given, ticket = (
+                again.staged,
+                again.given,
+                ticket + 1,
+            )  # the batch keeps its turn
+        elif len(columns.kind) <= zero_copy.MOST_ROWS and not columns.on_device:
+            given, own = self._zero_copy.describe(columns, now, ticket & 1)
             staged = StagedBatch(own, columns, None)
         else:
-            staged = self._upload.send(columns, int(time[0]) if len(time) == 1 else 0)
+            staged = self._upload.send(columns, now)
             given = staged.words
         if block.store is not segments.record or block.buffers != work.revision or rows > work.rows:
             self._prepare(segments, rows)
@@ -118,7 +123,7 @@ class FusedPath:
             self._upload.await_part(staged, ALL)
         report_at, report_before, plan = work.turn()
         try:
-            block.ticket = ticket = ticket_before + 1
+            block.ticket = ticket
             ASKED.pack_into(
                 block.bytes, AT["asked"], *staged.words, *given, *block.bounds_at, 1,
                 plan, strategy == TOP_DOWN, kernels.block_slots, *room.at,

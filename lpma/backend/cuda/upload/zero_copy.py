@@ -68,21 +68,20 @@ class ZeroCopy:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._landings: list[_Landing] = []
-        self._turn = 0
         with context:  # for kinds, weights and times, which the kernel copies
             self._copies = cupy.empty(MOST_ROWS * 17, cupy.uint8)
         at = self._copies.data.ptr
         self._time_at, self._weight_at, self._kind_at = (at + MOST_ROWS * i for i in (0, 8, 16))
 
-    def describe(self, columns: Columns, now: int) -> tuple[Words, Words]:
-        """The words of a batch where the host has it, and those of the device's copy."""
+    def describe(self, columns: Columns, now: int, turn: int) -> tuple[Words, Words]:
+        """The words of a batch where the host has it, and those of the device's copy. turn: 0 or 1,
+        in which of the two blocks it lands, if it does; not that of a batch that is pending."""
         places, weight, one_kind = columns.places, columns.weight, columns.one_kind
         if places is None:
-            self._turn = 1 - self._turn
             if not self._landings:
                 self._landings = [_Landing(self._context), _Landing(self._context)]
             required = required_columns(columns)
-            places = self._landings[self._turn].put(required, columns.unvalidated)
+            places = self._landings[turn].put(required, columns.unvalidated)
         kind_at, src_at, dst_at, weight_at, time_at = places
         if one_kind is not None:
             kind_at = 0
