@@ -531,8 +531,8 @@ class Graph:
         """
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
-        read = self._lock.read
-        return read(capture.begin_snapshot, self._stores, self.names, compact, max_bytes, read)
+        read, names = self._lock.read, self._vertices.names
+        return read(capture.begin_snapshot, self._stores, names, compact, max_bytes, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,

@@ -237,7 +237,7 @@ class Columns:
             columns = self.replace(block=None, places=None)
             columns.on_device = False
         else:
-            src, dst, weight, time = map(near, given)
+            src, dst, weight, time = [None if it is None else near(it) for it in given]
             columns = self.replace(src=src, dst=dst, weight=weight, time=time)
         if type(self.kind) is np.ndarray:
             memory = self.kind.data

@@ -120,7 +120,7 @@ class Stores:
     @property
     def num_edges(self) -> int:
         """Edges, markers left out; an undirected one counts once."""
-        stored = self.out.num_slots - self.out.num_markers
+        stored = self.out.segments.num_slots - self.out.num_markers
         return stored if self.directed else (stored + self.out.num_loops) // 2
 
     @property

@@ -45,7 +45,7 @@ class Hybrid:
 
     def choose(self, density: float) -> str:
         """The strategy for a batch that finds the store at `density`."""
-        if not self.compares(density):
+        if self.settled or density <= self.pi:
             return self.steady
         return BOTTOM_UP if self._last == TOP_DOWN else TOP_DOWN
 
@@ -55,7 +55,7 @@ class Hybrid:
 
     def record(self, strategy: str, density: float, seconds_per_operation: float) -> None:
         """What a batch cost. `density` is what `choose` was given for it."""
-        if not self.compares(density):
+        if self.settled or density <= self.pi:
             return
         self._last = strategy
         self._times[strategy].append(seconds_per_operation)

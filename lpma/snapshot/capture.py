@@ -56,7 +56,7 @@ def begin_snapshot(
 def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[..., Any]) -> Snapshot:
     """A snapshot with all n rows of the graph."""
     store = stores.out
-    stored = store.num_slots - store.num_markers
+    stored = store.segments.num_slots - store.num_markers
     shape = (store.segments, n, stored, store.num_markers > 0)
     backend, views = store.backend, {}
     # Before anything else: a device is at work on rows while the rest is put together.

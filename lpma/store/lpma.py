@@ -119,7 +119,8 @@ class LPMA:
     @property
     def density(self) -> float:
         """The share of slots that are filled."""
-        return self.num_slots / self.segments.room
+        segments = self.segments
+        return segments.num_slots / segments.room
 
     @property
     def stats(self) -> Stats:

@@ -96,6 +96,9 @@ def cases() -> dict[str, Callable[[], Callable[[], Any]]]:
     return {
         "pinned batch": pinned,
         "batch": inserted,
+        "batch on the device": finished(
+            lambda ends: partial(g.insert, *map(cupy_on_host.on_device, ends))
+        ),
         "edges": finished(lambda ends: lambda: g.edges(*ends)),
         "successors": finished(lambda ends: lambda: g.successors(ends[0])),
         "degree": finished(lambda ends: lambda: g.degree(ends[0])),

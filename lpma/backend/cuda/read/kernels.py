@@ -46,4 +46,4 @@ def column(values: Any, dtype: Any) -> Any:
 def groups(segments: Segments) -> int:
     """Groups of segments, one per warp: see tiles.cuh."""
     each = min(32, max(1, GROUP_SLOTS // segments.segment_size))
-    return -(-(1 << segments.m) // each)
+    return -(-(1 << segments.size.m) // each)

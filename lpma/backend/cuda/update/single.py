@@ -92,13 +92,16 @@ class SingleOperationPath:
         self, segments: Segments, back: Segments | None, src: int, dst: int, kind: int,
         weight: float, time: int, from_top: bool, back_from_top: bool, least_held: int,
     ) -> Single:  # fmt: skip
-        mailbox, bounds_at, work = self._mailbox, self._shapes.bounds_at, self._work
+        mailbox, work = self._mailbox, self._work
         ticket = mailbox.next_ticket()
-        other = segments if back is None else back
-        how = NONE if back is None else SAME if back is segments else ANOTHER
+        other, how = segments, NONE if back is None else SAME
+        if back is not None and back is not segments:
+            other, how = back, ANOTHER
         with self._context:
+            bounds_at = self._shapes.bounds_at(segments)
+            others_at = bounds_at if other is segments else self._shapes.bounds_at(other)
             request = REQUEST.pack(
-                mailbox.at, ticket, *bounds_at(segments), *bounds_at(other), weight,
+                mailbox.at, ticket, *bounds_at, *others_at, weight,
                 time, least_held, src, dst, kind, from_top, back_from_top, how,
             )  # fmt: skip
             args = segments.record, other.record, np.frombuffer(request, f"V{REQUEST.size}")

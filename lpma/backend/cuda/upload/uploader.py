@@ -57,7 +57,7 @@ class Uploader:
         kind, src, dst, weight, time = required_columns(columns)
         every = {"src": src, "dst": dst, "kind": kind, "weight": weight, "time": time}
         parts = {name: array for name, array in every.items() if n and array is not None}
-        host = {name: array for name, array in parts.items() if isinstance(array, np.ndarray)}
+        host = {name: array for name, array in parts.items() if type(array) is np.ndarray}
         at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns) if host else None
         addresses = [at.get(name, 0) for name in BATCH_ORDER]
