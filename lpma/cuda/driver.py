@@ -116,7 +116,8 @@ def is_done(stream: Any) -> bool:
 
 def await_stream(stream: Any) -> None:
     """Return once that is so. Raises CuPy's CUDARuntimeError if the device fails."""
-    _await_done(thread.calls.stream_done, stream)
+    if thread.calls.stream_done(stream.ptr, NOT_READY, KEPT_NS) != DONE:
+        _await_longer(thread.calls.stream_done, stream)
 
 
 arrays.await_stream = await_stream  # whoever waits for an array waits like this
@@ -124,11 +125,12 @@ arrays.await_stream = await_stream  # whoever waits for an array waits like this
 
 def await_event(event: Any) -> None:
     """Return once an event has happened, or if it was never recorded. Raises as `await_stream`."""
-    _await_done(thread.calls.event_done, event)
+    if thread.calls.event_done(event.ptr, NOT_READY, KEPT_NS) != DONE:
+        _await_longer(thread.calls.event_done, event)
 
 
-def _await_done(done: Callable[[int, int, int], int], of: Any) -> None:
-    if done(of.ptr, NOT_READY, _kept_ns()) != DONE:
+def _await_longer(done: Callable[[int, int, int], int], of: Any) -> None:
+    if done(of.ptr, NOT_READY, _kept_ns() - KEPT_NS) != DONE:
         of.synchronize()
 
 
