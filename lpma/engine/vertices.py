@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _UINT32 = np.dtype(np.uint32)
 
+_UINT32 = np.dtype(np.uint32)
+
 
 class ById:
     """Vertices are integers from 0 to 2^32 - 2."""

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, BatchError, Columns, Kind
-from lpma.arrays import PinnedBlock
+from lpma.arrays import PinnedBlock, address
 from lpma.batch.named import NamedColumns, named_columns
 from lpma.engine.admission import validated
 from lpma.engine.answers import Answers
@@ -52,7 +52,7 @@ def test_every_field_is_tried() -> None:
     for field in dataclasses.fields(Columns):
         if field.name in Columns.ROWS:
             assert getattr(made, field.name) is not None
-        elif field.name != "block":  # which is of one piece of memory: see below
+        elif field.name not in ("block", "places"):  # of one piece of memory: see below
             assert getattr(made, field.name) != field.default, field.name
     extra = {field.name for field in dataclasses.fields(NamedColumns)}
     assert extra - {field.name for field in dataclasses.fields(Columns)} == {"sources", "targets"}
@@ -168,13 +168,16 @@ def test_a_part_of_pinned_memory_is_no_block_by_itself() -> None:
     columns = columns_of(checked=False)
     block.keep(columns.kind, columns.src, columns.dst, columns.weight, columns.time)
     columns.block = block
-    assert columns.moved(lambda array: array).block is block
-    assert columns.rows(0, N).block is block
-    assert columns.replace(ids_resolved=False).block is block
-    for part in (columns.rows(1, 5), columns.take(MASK), columns.replace(weight=None)):
-        assert part.block is None
+    moved = columns.moved(lambda array: array)
+    assert moved.block is block
+    assert moved.places == tuple(map(address, (getattr(columns, name) for name in columns.ROWS)))
+    for whole in (moved.rows(0, N), moved.replace(ids_resolved=False)):
+        assert (whole.block, whole.places) == (block, moved.places)
+    for part in (moved.rows(1, 5), moved.take(MASK), moved.replace(weight=None)):
+        assert part.block is part.places is None
     columns.src = columns.src.copy()
-    assert columns.moved(lambda array: array).block is None
+    moved = columns.moved(lambda array: array)
+    assert moved.block is moved.places is None
 
 
 # -- a batch by ids in a graph with names: the mark in use -----------------------------------------
