@@ -60,10 +60,9 @@ def compile_all(
     ending: threading.Event | None = None,
     wanted: Callable[[Entry], bool] | None = None,
 ) -> None:
-    """Compile what is in these packages' lists and not in the cache, and wait for it. progress: is
-    called with the share that is done, 0 to 1, by one thread at a time; ending: once it is set,
-    what is left is left; wanted: compile only these entries, without a stamp. Raises
-    CompileError."""
+    """Compile what is in these packages' lists and not in the cache, and wait. progress: is called
+    with the share that is done, 0 to 1, by one thread at a time; ending: once it is set, what
+    is left is left; wanted: compile only these entries, without a stamp. Raises CompileError."""
     packages = [package for package in packages if not is_compiled([package])]
     if packages:
         with _alone(ending):
