@@ -16,12 +16,12 @@ extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64
   atomicAdd(loops, 1ull);
 }
 
-// Keep the entries both of whose ends are inside.
+// Keep the entries that `is_entry` selects in the rows that `is_row` selects.
 extern "C" __global__ void both_inside(const i64* indptr, const u32* indices, i64 n, i64 m,
-                                       const bool* inside, u8* keep) {
+                                       const bool* is_row, const bool* is_entry, u8* keep) {
   i64 u = row_of_entry(indptr, n, m);
   i64 i = thread_number();
-  if (i < m) keep[i] = inside[u] && inside[indices[i]];
+  if (i < m) keep[i] = is_row[u] && is_entry[indices[i]];
 }
 
 // kept[place[i]] = values[i] where keep[i].

@@ -72,7 +72,7 @@ def symmetric(view: View) -> View:
 def induced(view: View, inside: Array) -> View:
     """The rows of a view with only the entries both of whose ends are `inside`, bool[n]."""
     with device_of(view.indptr):
-        return View(*device_module(view.indptr).induced(view.indptr, view.indices, inside))
+        return View(*device_module(view.indptr).induced(view.indptr, view.indices, inside, inside))
 
 
 def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:

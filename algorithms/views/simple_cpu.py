@@ -68,10 +68,10 @@ def looped(indptr: Array, indices: Array) -> Array:
     return found
 
 
-def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
-    """The entries both of whose ends are `inside`, bool[n]."""
+def induced(indptr: Array, indices: Array, is_row: Array, is_entry: Array) -> Rows:
+    """The entries that `is_entry` selects in the rows that `is_row` selects, both bool[n]."""
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    pass_over(_keep_inside, indptr, indptr, indices, inside, kept, lengths)
+    pass_over(_keep_inside, indptr, indptr, indices, is_row, is_entry, kept, lengths)
     return packed(indptr, kept, lengths)
 
 
@@ -163,12 +163,13 @@ def _drop_loops(
 
 @compiled
 def _keep_inside(
-    first: int, last: int, indptr: Array, indices: Array, inside: Array, kept: Array, lengths: Array
-) -> None:
+    first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
+    kept: Array, lengths: Array,
+) -> None:  # fmt: skip
     for u in range(first, last):
-        if inside[u]:
+        if is_row[u]:
             place = indptr[u]
             for i in range(indptr[u], indptr[u + 1]):
                 kept[place] = indices[i]
-                place += inside[indices[i]]
+                place += is_entry[indices[i]]
             lengths[u + 1] = place - indptr[u]

@@ -82,11 +82,11 @@ def count_loops(indptr: Array, indices: Array) -> int:
     return driver.number(loops)
 
 
-def induced(indptr: Array, indices: Array, inside: Array) -> Rows:
-    """The entries both of whose ends are `inside`, bool[n]."""
+def induced(indptr: Array, indices: Array, is_row: Array, is_entry: Array) -> Rows:
+    """As `simple_cpu.induced`."""
     n, m = len(indptr) - 1, len(indices)
     keep = cupy.empty(m, np.uint8)
-    launch.run(FILE, "both_inside", m, indptr, indices, n, m, inside, keep)
+    launch.run(FILE, "both_inside", m, indptr, indices, n, m, is_row, is_entry, keep)
     return kept_rows(keep, indices, indptr)
 
 

@@ -29,11 +29,10 @@ import numpy as np
 import algorithms
 import ingest
 from algorithms.sharded import LocalWorkers, Part, ShardedSnapshot
-from algorithms.sharded.programs.oriented import inside
 from algorithms.sharded.runtime.rows import joined, packed
 from algorithms.sharded.runtime.state import ShardState
 from algorithms.triangles.ranked import lister
-from algorithms.views.simple import View
+from algorithms.views.simple import View, induced
 from ingest.cluster.cluster import Cluster
 from ingest.cluster.partitioned import create_sharded
 from lpma.arrays import array_module, device_of, finish, to_host
@@ -357,7 +356,7 @@ def ship_s(part: Part) -> float:
         def shipped() -> float:
             began = time.perf_counter()
             message = (rows, *packed(part.indptr, rows, [part.indices]))
-            kept = inside(View(*joined(part.num_rows, rows, [message], 1)), everything)
+            kept = induced(View(*joined(part.num_rows, rows, [message], 1)), everything)
             finish(kept.indices)
             return time.perf_counter() - began
 

@@ -28,7 +28,7 @@ from ...arrays import Array, by_device
 from ...components import connected_components
 from ...views.cache import cached, cached_last
 from ...views.directed import is_symmetric, rows
-from ...views.simple import View, simple
+from ...views.simple import View, device_module, simple
 from .types import Bipartite, NotBipartite
 
 __all__ = ["Bipartite", "NotBipartite", "bipartite", "by_sides", "colours", "trimmed"]
@@ -104,12 +104,19 @@ def _of_sides(
 ) -> Bipartite:
     """The subgraph of the left vertices `in_left` and the right vertices `in_right`, bool masks
     over the rows of the two views."""
-    left_indptr, left_indices = by_device(left.indptr, __name__).part(left, in_left, in_right)
-    right_indptr, right_indices = by_device(left.indptr, __name__).part(right, in_right, in_left)
     return Bipartite(
-        left_indptr, left_indices, right_indptr, right_indices,
+        *_part(left, in_left, in_right), *_part(right, in_right, in_left),
         left_ids[in_left], right_ids[in_right],
     )  # fmt: skip
+
+
+def _part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:
+    """(indptr int64[r+1], indices uint32[m]): the rows and entries that the masks select, both
+    renumbered."""
+    xp, module = array_module(view.indptr), device_module(view.indptr)
+    starts, entries = module.induced(view.indptr, view.indices, is_row, is_entry)
+    number = (xp.cumsum(is_entry) - 1).astype(np.uint32)
+    return xp.concatenate((starts[:-1][is_row], starts[-1:])), number[entries]
 
 
 # Sides ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Subgraphs and cores of bipartite graphs on the CPU.
+"""Cores of bipartite graphs on the CPU.
 
 A core is found by peeling: vertices with too few neighbours are queued; removing one lowers its
 neighbours' degrees, which may queue them in turn. REQUIRES: sorted rows, as in `types`.
@@ -9,22 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows
 
 from ...arrays import Array
-from ...views.simple import View
-from ...views.simple_cpu import packed
-
-
-def part(view: View, is_row: Array, is_entry: Array) -> tuple[Array, Array]:
-    """(indptr int64[r+1], indices uint32[m]): the rows that `is_row` selects, with the entries that
-    `is_entry` selects, both renumbered. The masks are bool, one for each side."""
-    indptr, indices = view.indptr, view.indices
-    number = (np.cumsum(is_entry) - 1).astype(np.uint32)
-    kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    by_rows(_keep_part, indptr, indptr, indices, is_row, is_entry, number, kept, lengths)
-    starts, entries = packed(indptr, kept, lengths)
-    return np.concatenate((starts[:-1][is_row], starts[-1:])), entries
 
 
 @compiled
@@ -59,17 +45,3 @@ def peel(
                 queue[tail] = w
                 tail += 1
             degrees[w] -= 1
-
-
-@compiled
-def _keep_part(
-    first: int, last: int, indptr: Array, indices: Array, is_row: Array, is_entry: Array,
-    number: Array, kept: Array, lengths: Array,
-) -> None:  # fmt: skip
-    for u in range(first, last):
-        if is_row[u]:
-            place = indptr[u]
-            for v in indices[indptr[u] : indptr[u + 1]]:
-                kept[place] = number[v]
-                place += is_entry[v]
-            lengths[u + 1] = place - indptr[u]

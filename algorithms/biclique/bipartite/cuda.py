@@ -1,7 +1,6 @@
-"""Subgraphs, cores and the order by degree of bipartite graphs on a CUDA device.
+"""Cores and the order by degree of bipartite graphs on a CUDA device.
 
-The counterpart of `cpu` and `order`; the kernel is in peel.cu. Requires arrays on the current
-device; work is enqueued on the current stream.
+The counterpart of `cpu` and `order`; the kernel is in peel.cu.
 """
 
 from __future__ import annotations
@@ -15,26 +14,13 @@ from lpma.arrays import row_numbers
 from lpma.cuda import driver, launch
 from lpma.pma.keys import HALF, LOW
 
-from ...arrays import inverse_of, starts_of
-from ...views.simple import View
+from ...arrays import inverse_of
 from .types import Bipartite
 
 Array = Any  # cupy.ndarray
 Rows = tuple[Array, Array]  # indptr int64[n+1], indices uint32[m]
 
 WARP = 32  # threads; peel.cu gives each queued vertex a warp
-
-
-def part(view: View, is_row: Array, is_entry: Array) -> Rows:
-    """As `cpu.part`."""
-    row = row_numbers(view.indptr, len(view.indices))
-    kept = is_row[row] & is_entry[view.indices]
-    starts = starts_of(kept)[view.indptr]
-    number = starts_of(is_entry)[:-1].astype(np.uint32)
-    indptr = cupy.concatenate((starts[:-1][is_row], starts[-1:]))
-    entries = number[view.indices[kept]]
-    driver.await_stream(cupy.cuda.get_current_stream())
-    return indptr, entries
 
 
 def peel(

@@ -31,7 +31,7 @@ from ...triangles.ranked import ranked
 from ...truss import cuda as truss
 from ...truss.intersect_cpu import EdgeRows
 from ...views import simple_cuda
-from ...views.simple import View, simple
+from ...views.simple import View, induced, simple
 from ..model import MODELS
 from .cpu import SizedEgos
 
@@ -98,7 +98,7 @@ def _score_batch(
     rows, view = extracted(egos, owners, there)
     if model == CORE:
         inside = h_index(view.indptr, view.indices, most=k) >= k
-        view = View(*simple_cuda.induced(view.indptr, view.indices, inside))
+        view = induced(view, inside)
     elif model == TRUSS:
         view = _truss(view, k)
     label = components(view.indptr, view.indices, is_symmetric=True)

@@ -16,10 +16,10 @@ from lpma.errors import BatchError
 from ...diversity import scores, search
 from ...diversity.methods import workers
 from ...triangles.ranked import MOST_EDGES
-from ...views.simple import symmetric
+from ...views.simple import induced, symmetric
 from ..runtime.state import ShardState
 from ..runtime.types import Steps
-from .oriented import inside, oriented_rows, shipped
+from .oriented import oriented_rows, shipped
 from .views import halo, marked, present_rows, simple_rows
 
 
@@ -48,7 +48,7 @@ def _around(state: ShardState) -> Steps:
         oriented = yield from oriented_rows(state)
         across = yield from halo(state, "simple", view)
         rows = yield from shipped(state, oriented, across)
-        near = inside(rows, marked(state.num_rows, view.indices) | state.is_owned)
+        near = induced(rows, marked(state.num_rows, view.indices) | state.is_owned)
         _, edges = yield state.nothing(), len(near.indices)
         if max(edges) > MOST_EDGES:
             raise BatchError(

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpma.arrays import device_of
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
 from ...arrays import Array
-from ...views.simple import View, device_module
+from ...views.simple import View
 from ...views.simple_cpu import packed as together
 from ..runtime.rows import joined, packed
 from ..runtime.state import ShardState
@@ -61,12 +60,6 @@ def shipped(state: ShardState, oriented: View, across: Halo) -> Steps:
         if message is not None:
             parts.append((rows, *message))
     return View(*joined(state.num_rows, oriented.indptr, parts, 1))
-
-
-def inside(view: View, mask: Array) -> View:
-    """The rows of a view with only the entries both of whose ends are in a bool[n]."""
-    with device_of(mask):
-        return View(*device_module(mask).induced(view.indptr, view.indices, mask))
 
 
 @compiled

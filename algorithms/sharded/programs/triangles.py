@@ -17,10 +17,10 @@ from lpma.pma.keys import HALF, LOW
 
 from ...arrays import Array, inverse_of, starts_of
 from ...triangles.ranked import MOST_EDGES, Ranked, lister
-from ...views.simple import View
+from ...views.simple import View, induced
 from ..runtime.state import ShardState
 from ..runtime.types import Steps
-from .oriented import degrees_around, inside, oriented_rows, shipped
+from .oriented import degrees_around, oriented_rows, shipped
 from .views import halo, marked
 
 
@@ -31,7 +31,7 @@ def triangles(state: ShardState) -> Steps:
     across = yield from halo(state, "oriented", oriented)
     rows = yield from shipped(state, oriented, across)
     # Entries that no own row has are in no triangle of this shard.
-    rows = inside(rows, marked(state.num_rows, oriented.indices) | state.is_owned)
+    rows = induced(rows, marked(state.num_rows, oriented.indices) | state.is_owned)
     problem = len(rows.indices) > MOST_EDGES
     _, problems = yield state.nothing(), problem
     if any(problems):
