@@ -1,9 +1,10 @@
 """Breadth-first search: the least number of edges from one vertex to every other.
 
+Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
+
 A level is found *top-down*, along the frontier's edges, or *bottom-up*: each unreached vertex scans
-its in-neighbours for one in the frontier and stops at the first (Beamer, Asanović and Patterson, SC
-2012). Bottom-up skips most edges of the wide levels in the middle of a search; cpu.py and bfs.cu
-say when it pays.
+its in-neighbours for one in the frontier and stops at the first. Bottom-up skips most edges of the
+wide levels in the middle of a search; cpu.py and bfs.cu say when it pays.
 
 Edges are followed in their direction, so bottom-up needs the transpose. An undirected snapshot is
 its own. A directed one keeps its transpose, but making it costs several searches, and most
@@ -64,11 +65,7 @@ def bfs(s: Any, source: Vertex) -> Array:
     `lpma.BatchError` if s is not a graph, and `lpma.VertexError` if `source` is not one of its
     vertices (in a Snapshot, one of the rows that are `present`).
 
-    Source: Beamer, Asanović and Patterson, "Direction-optimizing breadth-first search", SC 2012.
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> algorithms.bfs(graph.snapshot(), 1)
     array([-1,  0,  1,  2], dtype=int32)
     """

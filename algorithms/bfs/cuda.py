@@ -1,6 +1,6 @@
 """Breadth-first search on a CUDA device: one cooperative launch, all levels.
 
-bfs.cu has the method. Requires rows on the current device; work is enqueued on the current stream.
+bfs.cu has the method.
 """
 
 from __future__ import annotations

@@ -52,9 +52,7 @@ def list_bicliques(
 ) -> Iterator[Biclique]:
     """An iterator over the (p, q)-bicliques, in the order of (left, right).
 
-    >>> import lpma, algorithms
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5])
+    >>> graph = lpma.from_edges([0, 0, 0, 1, 1, 2], [3, 4, 5, 3, 4, 5], device="cpu")
     >>> list(algorithms.list_bicliques(graph.snapshot(), 2, 1, left=3, limit=2))
     [Biclique(left=(0, 1), right=(3,)), Biclique(left=(0, 1), right=(4,))]
 

@@ -37,11 +37,7 @@ def clustering_coefficients(s: Any) -> Array:
     Returns float64[n], where s lies. Raises `lpma.BatchError` if s is not a graph, or has 2^31
     edges or more.
 
-    Source: Watts and Strogatz, "Collective dynamics of 'small-world' networks", Nature 393, 1998.
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 0], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 0], [1, 2, 2, 3], device="cpu")
     >>> algorithms.clustering_coefficients(graph.snapshot()).round(3)
     array([0.333, 1.   , 1.   , 0.   ])
     """
@@ -53,9 +49,7 @@ def average_clustering(s: Any) -> float:
     """The mean of the vertices' clustering coefficients: 0 without a vertex. For s and errors see
     `clustering_coefficients`.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1], [1, 2, 2])
+    >>> graph = lpma.from_edges([0, 0, 1], [1, 2, 2], device="cpu")
     >>> algorithms.average_clustering(graph.snapshot())
     1.0
     """
@@ -75,11 +69,7 @@ def transitivity(s: Any) -> float:
     """The share of the paths of two edges whose ends are joined: three times the triangles, over
     the pairs of edges that meet; 0 if none do. For s and errors see `clustering_coefficients`.
 
-    Source: Newman, Watts and Strogatz, "Random graph models of social networks", PNAS 99, 2002.
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 0], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 0], [1, 2, 2, 3], device="cpu")
     >>> algorithms.transitivity(graph.snapshot())
     0.6
     """

@@ -46,13 +46,7 @@ def connected_components(s: Any) -> Array:
     not `present`; in anything else every row is a vertex). Raises `lpma.BatchError` if s is not a
     graph.
 
-    Sources: Sutton, Ben-Nun and Barak, "Optimizing parallel graph connectivity computation via
-    subgraph sampling", IPDPS 2018 (CPU); Jaiganesh and Burtscher, "A high-performance connected
-    components implementation for GPUs", HPDC 2018 (CUDA).
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 4], [2, 3])
+    >>> graph = lpma.from_edges([0, 4], [2, 3], device="cpu")
     >>> algorithms.connected_components(graph.snapshot())
     array([ 0, -1,  0,  3,  3], dtype=int32)
     """

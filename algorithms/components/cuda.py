@@ -1,7 +1,6 @@
 """Connected components on a CUDA device: a few kernels, with nothing read back between them.
 
-components.cu has the method. Requires indptr int64[n+1] and indices uint32[m] on the current
-device; work is enqueued on the current stream.
+components.cu has the method. Requires indptr int64[n+1] and indices uint32[m].
 """
 
 from __future__ import annotations

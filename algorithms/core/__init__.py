@@ -53,15 +53,9 @@ def core_numbers(s: Any, method: str = "auto") -> Array:
     Returns int32[n], on the device where s lies: 0 for a vertex without neighbours, and for a row
     that is not a vertex. Raises `lpma.BatchError` on any other method, and if s is not a graph.
 
-    Sources: Batagelj and Zaversnik, "An O(m) algorithm for cores decomposition of networks", 2003;
-    Ahmad et al., "Accelerating k-core decomposition by a GPU", ICDE 2023; the others are named in
-    `algorithms.core.paper`.
-
     A triangle, and a fourth vertex joined with one of its corners:
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> algorithms.core_numbers(graph.snapshot())
     array([2, 2, 2, 1], dtype=int32)
     """
@@ -84,9 +78,7 @@ def k_core(s: Any, k: int) -> Snapshot:
     `version` and `time` are those of s, if that is a Snapshot. Raises `lpma.BatchError` on a
     k below 0, and as `core_numbers` does.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> core = algorithms.k_core(graph.snapshot(), 2)
     >>> core.num_edges, core.present.tolist()
     (3, [True, True, True, False])

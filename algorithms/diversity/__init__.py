@@ -60,9 +60,7 @@ class Diverse(OfRows, _Diverse):
     of ascending vertices, in the order of their smallest vertices. In a Snapshot with names these
     are names, on the host, in the order of the rows.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> (best,) = algorithms.top_diversity(graph.snapshot(), "component", 1, t=1)
     >>> best.vertex, best.score, len(best.contexts)
     (2, 2, 2)
@@ -86,14 +84,9 @@ def diversity(s: Any, model: Model, k: Size, method: Method = "auto") -> Array:
     Returns int32[n], where s lies: 0 for a row that is not a vertex. Raises `lpma.BatchError` on
     any other model, method or k, and if s is not a graph or has 2^31 edges or more.
 
-    Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in
-    graphs".
-
     A triangle, and a fourth vertex joined with one of its corners, vertex 2:
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> algorithms.diversity(graph.snapshot(), "component", 1)
     array([1, 1, 2, 1], dtype=int32)
     """
@@ -124,9 +117,7 @@ def top_diversity(
     Raises as `diversity` does, and `lpma.BatchError` on a t that is negative or not an integer, and
     on no devices or one given twice, and `lpma.DeviceError` on a device that cannot be used.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> best = algorithms.top_diversity(graph.snapshot(), "component", 1, t=1)
     >>> [(v, score, [c.tolist() for c in contexts]) for v, score, contexts in best]
     [(2, 2, [[0, 1], [3]])]

@@ -24,9 +24,7 @@ def ego_network(s: Any, owner: int) -> EgoNetwork:
     """The subgraph that a vertex's neighbours induce. For s see `algorithms.diversity`. Raises
     IndexError if the owner is not a row of s, and as `diversity` does.
 
-    >>> import lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> ego = ego_network(graph.snapshot(), 2)
     >>> ego.vertices.tolist(), ego.src.tolist(), ego.dst.tolist()
     ([0, 1, 3], [0], [1])

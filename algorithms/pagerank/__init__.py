@@ -91,12 +91,7 @@ def pagerank(
     `lpma.BatchError` if s is not a graph, if an argument is out of range, if weights are absent,
     negative or not finite, and if `personalization` or `start` are given for a ShardedSnapshot.
 
-    Source: Page, Brin, Motwani and Winograd, "The PageRank citation ranking: bringing order to the
-    web", 1999.
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 0])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 0], device="cpu")
     >>> algorithms.pagerank(graph.snapshot()).round(3)
     array([0.388, 0.215, 0.397])
     >>> algorithms.pagerank(graph.snapshot(), personalization={1: 1}).round(3)

@@ -159,8 +159,7 @@ def read_manifest(directory: StrPath) -> Manifest:
     files against it. Raises FormatError if one is missing or differs, and OSError.
 
     >>> import tempfile
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 1], [1, 2])
+    >>> graph = lpma.from_edges([0, 1], [1, 2], device="cpu")
     >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     s.write_parquet(directory)
@@ -199,8 +198,7 @@ def read_parquet(directory: StrPath) -> Any:
     `Snapshot.to_arrow` has them, shard by shard. Raises as `read_manifest`, and MissingPackage.
 
     >>> import tempfile
-    >>> graph = lpma.Graph(device="cpu", times=False)
-    >>> graph.insert([0, 1], [1, 2])
+    >>> graph = lpma.from_edges([0, 1], [1, 2], device="cpu", times=False)
     >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     s.write_parquet(directory)

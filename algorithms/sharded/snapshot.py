@@ -55,8 +55,7 @@ class ShardedSnapshot(Distributed):
     `ShardedSnapshot.of` asks the workers for these. Functions of `algorithms` return NumPy's arrays
     over rows, on this host.
 
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
     >>> s
     <algorithms.ShardedSnapshot of 2 shards: directed, 4 rows, 4 edges, epoch 0>
@@ -147,8 +146,7 @@ class ShardedSnapshot(Distributed):
     def degrees(self) -> Array:
         """int64[n]: how many out-edges each row has.
 
-        >>> graph = lpma.Graph(device="cpu", directed=False)
-        >>> graph.insert([0, 0], [1, 2])
+        >>> graph = lpma.from_edges([0, 0], [1, 2], device="cpu", directed=False)
         >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
         >>> s.degrees()
         array([2, 1, 1])
@@ -160,8 +158,7 @@ class ShardedSnapshot(Distributed):
         only if it is reached again. sources: rows, or names where there are any; one that is no
         vertex reaches nothing.
 
-        >>> graph = lpma.Graph(device="cpu")
-        >>> graph.insert([0, 1, 2], [1, 2, 0])
+        >>> graph = lpma.from_edges([0, 1, 2], [1, 2, 0], device="cpu")
         >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
         >>> [rows.tolist() for rows in s.hops([0, 0], [1, 3])]
         [[1], [0, 1, 2]]
@@ -183,8 +180,7 @@ class ShardedSnapshot(Distributed):
     def gather(self) -> Snapshot:
         """The whole graph as a Snapshot on this host, if it fits.
 
-        >>> graph = lpma.Graph(device="cpu")
-        >>> graph.insert([0, 1, 2], [1, 2, 0])
+        >>> graph = lpma.from_edges([0, 1, 2], [1, 2, 0], device="cpu")
         >>> s = algorithms.ShardedSnapshot.of(algorithms.sharded.split(graph.snapshot(), shards=2))
         >>> s.gather().indices
         array([1, 2, 0], dtype=uint32)

@@ -46,9 +46,7 @@ class PathTree(OfRows, _PathTree):
     row distance, float64[n] (see `shortest_paths`), and predecessor, int32[n], a row, or −1 at the
     source and where no path leads.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1], [1, 2, 2], weight=[1.0, 5.0, 2.0])
+    >>> graph = lpma.from_edges([0, 0, 1], [1, 2, 2], weight=[1.0, 5.0, 2.0], device="cpu")
     >>> algorithms.shortest_path_tree(graph.snapshot(), 0).predecessor
     array([-1,  0,  1], dtype=int32)
     """
@@ -74,11 +72,6 @@ def shortest_paths(s: Any, source: Vertex) -> Array:
     `lpma.VertexError` if `source` is not one of its vertices (in a Snapshot, one of the rows that
     are `present`).
 
-    Sources: Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1,
-    1959. Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for
-    single-source shortest paths", IPDPS 2014.
-
-    >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
     >>> graph.insert([0, 0, 1, 3], [1, 2, 2, 0], weight=[1.0, 5.0, 2.0, 1.0])
     >>> algorithms.shortest_paths(graph.snapshot(), 0)
@@ -97,7 +90,6 @@ def shortest_path_tree(s: Any, source: Vertex) -> PathTree:
 
     Takes, returns where, and raises what `shortest_paths` does.
 
-    >>> import algorithms, lpma
     >>> graph = lpma.Graph(device="cpu")
     >>> graph.insert([0, 0, 1, 3], [1, 2, 2, 0], weight=[1.0, 5.0, 2.0, 1.0])
     >>> distance, before = algorithms.shortest_path_tree(graph.snapshot(), 0)

@@ -1,7 +1,6 @@
 """Shortest paths on a CUDA device: distances in one cooperative launch, predecessors in another.
 
-distances.cu and tree.cu have the methods. Requires rows and weights on the current device; work is
-enqueued on the current stream. Only `measure` waits.
+distances.cu and tree.cu have the methods. Only `measure` waits for the device.
 
 The bound of the near pile moves by delta, at first DELTA times the mean weight over the mean
 degree: with evenly spread weights, a vertex has about DELTA neighbours within it. The kernel adapts

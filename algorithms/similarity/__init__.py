@@ -41,9 +41,7 @@ class Similar(OfRows, _Similar):
     """Vertices by their similarity to one, the most similar first (see `similar`): vertex, uint32,
     their rows; jaccard, float64, above 0.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 3, 3], device="cpu")
     >>> algorithms.similar(graph.snapshot(), 0, 5)
     Similar(vertex=array([3], dtype=uint32), jaccard=array([1.]))
 
@@ -71,9 +69,7 @@ def common_neighbors(s: Any, u: Vertices, v: Vertices) -> Array:
     differ in length, and `lpma.VertexError` if one of them is not a vertex (in a Snapshot, a row
     that is `present`).
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 3, 3], device="cpu")
     >>> algorithms.common_neighbors(graph.snapshot(), [0, 0], [3, 1])
     array([2, 0])
     """
@@ -87,11 +83,7 @@ def jaccard(s: Any, u: Vertices, v: Vertices) -> Array:
 
     Returns float64[len(u)], where s lies. For s, u, v and errors see `common_neighbors`.
 
-    Source: Jaccard, "The distribution of the flora in the alpine zone", New Phytologist 11, 1912.
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 3, 4])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 3, 4], device="cpu")
     >>> algorithms.jaccard(graph.snapshot(), [0, 0], [3, 1])
     array([0.5, 0. ])
     """
@@ -116,9 +108,7 @@ def similar(s: Any, vertex: Vertex, k: int, unlinked: bool = False) -> Similar:
     `lpma.BatchError` if s is not a graph or k is not a number from 0 on, and `lpma.VertexError` if
     `vertex` is not one of its vertices.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2, 1], [1, 2, 2, 3, 4])
+    >>> graph = lpma.from_edges([0, 0, 1, 2, 1], [1, 2, 2, 3, 4], device="cpu")
     >>> algorithms.similar(graph.snapshot(), 0, 2).vertex
     array([3, 4], dtype=uint32)
     """

@@ -1,7 +1,6 @@
 """Common neighbours of pairs of vertices, and of one vertex with all others, on a CUDA device.
 
-similarity.cu has the method. Requires int64 and uint32 arrays on the current device, rows sorted;
-fewer than 2^32 pairs. Work is enqueued on the current stream.
+similarity.cu has the method. Requires sorted rows, and fewer than 2^32 pairs.
 """
 
 from __future__ import annotations

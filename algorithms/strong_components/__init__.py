@@ -10,14 +10,16 @@ CUDA, more than `cuda.steps`  as on the CPU, on a copy of the rows              
 
 On a CUDA device the vertex with the greatest product of in- and out-degree is the pivot. Vertices
 in both searches (algorithms/bfs) from and to it are its component, in most graphs the giant one
-(Fleischer, Hendrickson and Pınar). No component has vertices in two of the other three sets. These
+(Fleischer, Hendrickson and Pınar, "On identifying strongly connected components in parallel", IPDPS
+2000 workshops). No component has vertices in two of the other three sets. These
 are treated in rounds (strong_components.cu), in the order of Multistep (Slota, Rajamanickam and
-Madduri):
+Madduri, "BFS and coloring-based parallel algorithms for strongly connected components and related
+problems", IPDPS 2014):
 
 1. Vertices without an edge to or from live vertices of their set are trimmed: each is a component
-   (McLendon et al.). Repeat until there is none.
-2. Each vertex takes the least colour that reaches it (Orzan). Vertices that lead back to their
-   colour's origin are a component; colours are the sets of the next round.
+   (McLendon et al., JPDC 65, 2005). Repeat until there is none.
+2. Each vertex takes the least colour that reaches it (Orzan, 2004). Vertices that lead back to
+   their colour's origin are a component; colours are the sets of the next round.
 
 Colours are scrambled ids, so that chains of components take a logarithmic number of rounds. A round
 takes as many steps as paths are long; when a graph has taken as long as it would on the host, the
@@ -57,17 +59,7 @@ def strongly_connected_components(s: Any) -> Array:
     O(n + m); a graph on a device is copied to the host if its paths are so long that this is
     faster. Raises `lpma.BatchError` if s is not a graph.
 
-    Sources: Pearce, "A space-efficient algorithm for finding strongly connected components",
-    Information Processing Letters 116, 2016 (CPU); Slota, Rajamanickam and Madduri, "BFS and
-    coloring-based parallel algorithms for strongly connected components and related problems",
-    IPDPS 2014; Fleischer, Hendrickson and Pınar, "On identifying strongly connected components in
-    parallel", IPDPS 2000 workshops; McLendon, Hendrickson, Plimpton and Rauchwerger, "Finding
-    strongly connected components in distributed graphs", JPDC 65, 2005; Orzan, "On distributed
-    verification and verified distribution", Vrije Universiteit, 2004 (CUDA).
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 2, 4, 2], [2, 4, 0, 3])
+    >>> graph = lpma.from_edges([0, 2, 4, 2], [2, 4, 0, 3], device="cpu")
     >>> algorithms.strongly_connected_components(graph.snapshot())
     array([ 0, -1,  0,  3,  0], dtype=int32)
     """

@@ -4,8 +4,6 @@ strong_components.cu has the encoding, the package the method. The host reads ba
 the pivot, and at the end whether the graph was too deep: see `steps`.
 
 Memory: 48 bytes a vertex and a sixteenth of a byte an entry, besides the rows and the transpose.
-
-Requires rows on the current device; work is enqueued on the current stream.
 """
 
 from __future__ import annotations

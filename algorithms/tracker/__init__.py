@@ -110,9 +110,7 @@ class Tracker:
     Raises `lpma.BatchError` on an unknown name, or if "butterflies" are to be counted in a graph
     that is not bipartite, and as `Graph.snapshot` does if the ids are too large for one.
 
-    >>> import lpma, algorithms
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 1, 2], [1, 2, 0])
+    >>> graph = lpma.from_edges([0, 1, 2], [1, 2, 0], device="cpu")
     >>> tracker = algorithms.Tracker(graph, ["core", "triangles"])
     >>> tracker.core_numbers, tracker.triangle_count
     (array([2, 2, 2], dtype=int32), 1)

@@ -42,9 +42,7 @@ class Support(OfRows, _Support):
     src and dst, uint32[m], the edge's rows, the smaller first; support, int32[m], how many
     triangles it is in.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> found = algorithms.edge_support(graph.snapshot())
     >>> list(zip(found.src.tolist(), found.dst.tolist(), found.support.tolist()))
     [(0, 1, 1), (0, 2, 1), (1, 2, 1), (2, 3, 0)]
@@ -61,9 +59,7 @@ def triangle_count(s: Any) -> int:
     simple undirected graph. Raises `lpma.BatchError` if s is not a graph, or has 2^31 edges or
     more.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> algorithms.triangle_count(graph.snapshot())
     1
     """
@@ -79,9 +75,7 @@ def triangles(s: Any) -> Array:
     """The number of triangles each vertex is in: int64[n], where s lies. For s and errors see
     `triangle_count`.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> algorithms.triangles(graph.snapshot())
     array([1, 1, 1, 0])
     """
@@ -92,9 +86,7 @@ def triangles(s: Any) -> Array:
 def edge_support(s: Any) -> Support:
     """The number of triangles each edge is in, where s lies. For s and errors see `triangle_count`.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> algorithms.edge_support(graph.snapshot()).support
     array([1, 1, 1, 0], dtype=int32)
     """

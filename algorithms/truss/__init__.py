@@ -59,9 +59,7 @@ class Truss(OfRows, _Truss):
     """Every edge of the simple undirected graph once, sorted by (src, dst), where the graph lies:
     src and dst, uint32[m], the edge's rows, the smaller first; truss, int32[m], 2 or more.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> src, dst, truss = algorithms.truss_numbers(graph.snapshot())
     >>> list(zip(src.tolist(), dst.tolist(), truss.tolist()))
     [(0, 1, 3), (0, 2, 3), (1, 2, 3), (2, 3, 2)]
@@ -84,12 +82,7 @@ def truss_numbers(
     Returns a Truss, where s lies. Raises `lpma.BatchError` on any other method, and if s is not
     a graph, or has 2^31 edges or more.
 
-    Sources: Wang and Cheng, "Truss decomposition in massive networks", PVLDB 5, 2012; Kabir and
-    Madduri, "Parallel k-truss decomposition on multicore systems", HPEC 2017.
-
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> algorithms.truss_numbers(graph.snapshot()).truss
     array([3, 3, 3, 2], dtype=int32)
     """
@@ -109,9 +102,7 @@ def k_truss(s: Any, k: Annotated[int, Limits(ge=2, most=NO_LIMIT - 1)]) -> Snaps
     `version` and `time` are those of s, if that is a Snapshot. Peels no further than k. Raises
     `lpma.BatchError` on a k below 2, and as `truss_numbers` does.
 
-    >>> import algorithms, lpma
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1, 2], [1, 2, 2, 3])
+    >>> graph = lpma.from_edges([0, 0, 1, 2], [1, 2, 2, 3], device="cpu")
     >>> truss = algorithms.k_truss(graph.snapshot(), 3)
     >>> truss.num_edges, truss.present.tolist()
     (3, [True, True, True, False])

@@ -1,9 +1,7 @@
 """Truss decomposition on a CUDA device: each method with what it needs.
 
 "incidence" and "intersect" are one cooperative launch each (truss.cu, peel.cuh); "affected" is the
-slides' program (`paper`).
-
-Requires a ranked view in arrays on the current device; work is enqueued on the current stream.
+slides' program (`paper`). Each takes a ranked view.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def test_a_frame_of_a_result(device: str) -> None:
         s.frame(tree, core=algorithms.core_numbers(s))
     with pytest.raises(export.ExportError, match="found: a result that has `vertices`, not 7"):
         s.frame("arrow", 7)
-    with pytest.raises(export.ExportError, match="src has rows that this snapshot has not"):
+    with pytest.raises(export.ExportError, match="dst has rows that this snapshot has not"):
         lpma.from_edges([0], [1], device=device).snapshot().frame(algorithms.truss_numbers(s))
 
 

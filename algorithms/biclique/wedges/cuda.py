@@ -1,7 +1,6 @@
 """Wedges counted on a CUDA device: the counterpart of `cpu`.
 
-wedges.cu has the method. Requires arrays on the current device, of a graph numbered by degree. Work
-is enqueued on the current stream; the host waits to learn how many starts there are of each kind.
+wedges.cu has the method. The host waits to learn how many starts there are of each kind.
 """
 
 from __future__ import annotations

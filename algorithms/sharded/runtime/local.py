@@ -81,8 +81,7 @@ def split(snapshot: Snapshot, shards: int, devices: Sequence[int] | None = None)
     dealt to in turn; None: the host. Raises BatchError on another snapshot, and on a number of
     shards that is not from 1 to 2^16.
 
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 2], [1, 2, 0])
+    >>> graph = lpma.from_edges([0, 0, 2], [1, 2, 0], device="cpu")
     >>> workers = algorithms.sharded.split(graph.snapshot(), shards=2)
     >>> [worker.part.indices.tolist() for worker in workers.workers]
     [[1, 2, 0], []]

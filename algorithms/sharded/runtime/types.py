@@ -53,8 +53,7 @@ class Part:
     names          what the rows go by; None: by their ids. A part with names has ids of its own
                    until `number_names` gives its rows numbers that all shards share
 
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 2], [1, 2, 0])
+    >>> graph = lpma.from_edges([0, 0, 2], [1, 2, 0], device="cpu")
     >>> part = algorithms.sharded.Part.of(graph.snapshot(), shard=0, shards=1)
     >>> part.num_rows, part.indices.tolist()
     (3, [1, 2, 0])

@@ -28,8 +28,7 @@ from .types import Control, Facts, Messages, Part, ProgramPreempted, Steps
 class Worker:
     """Holds a part, and views derived from it. Not for use from two threads at once.
 
-    >>> graph = lpma.Graph(device="cpu")
-    >>> graph.insert([0, 0, 1], [1, 2, 2])
+    >>> graph = lpma.from_edges([0, 0, 1], [1, 2, 2], device="cpu")
     >>> worker = algorithms.sharded.Worker(algorithms.sharded.Part.of(graph.snapshot(), 0, 1))
     >>> worker.begin("degrees", {"num_rows": 3})
     >>> is_done, said = False, []

@@ -2,8 +2,6 @@
 
 The host launches the kernels in the slides' order, and reads back how many edges are affected and
 how many stand. The slides' long update is left out: edges stay in their rows.
-
-Requires arrays on the current device; work is enqueued on the current stream and waited for.
 """
 
 from __future__ import annotations
