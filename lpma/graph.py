@@ -44,7 +44,7 @@ from .engine.lock import GraphLock
 from .engine.single import SingleOperations
 from .engine.stores import Stores
 from .engine.touched import touched
-from .engine.vertices import ById, ByName, is_one, new_names
+from .engine.vertices import ById, ByName, check_taken, is_one, new_names
 from .errors import BatchError
 from .options import Options
 from .pma.counters import Stats, Unchanged, expired_of, unchanged_of
@@ -254,12 +254,7 @@ class Graph:
         """Have a graph that was made without names go by this dictionary, which it keeps from now
         on: for files and streams that had the two apart. Raises BatchError if the graph has names,
         or a vertex without one."""
-        if not hasattr(names, "assign"):
-            raise BatchError(f"names: a dictionary of names, not {shown(names)}")
-        rows = self.num_rows
-        if self.names is not None or rows > len(names):
-            have = "another dictionary" if self.names is not None else f"ids up to {rows - 1:,}"
-            raise BatchError(f"{len(names):,} names do not go with a graph that has {have}")
+        check_taken(names, self.names, self.num_rows)
         self._options = replace(self._options, names=True)
         self._go_by(names)
 

@@ -62,6 +62,15 @@ def sync_data(file: int) -> None:
         sync(file)
 
 
+def read_at(file: int, target: memoryview, at: int) -> int:
+    """Read into `target` from a place in an open file: how many bytes, 0 at its end."""
+    if hasattr(os, "preadv"):
+        return os.preadv(file, [target], at)
+    found = os.pread(file, len(target), at)
+    target[: len(found)] = found
+    return len(found)
+
+
 def flock_holder(status: os.stat_result) -> int | None:
     """The process that flocked the file with this status. None if there is none, or it cannot be
     told: it is on another machine or in another container, or the system does not say."""

@@ -238,6 +238,16 @@ def new_names(in_order: Any = ()) -> Names:
     return names
 
 
+def check_taken(names: Any, own: Any, rows: int) -> None:
+    """Raise BatchError unless a graph of so many rows, with names of its own or None, can go by
+    this dictionary: see Graph.take_names."""
+    if not hasattr(names, "assign"):
+        raise BatchError(f"names: a dictionary of names, not {shown(names)}")
+    if own is not None or rows > len(names):
+        have = "another dictionary" if own is not None else f"ids up to {rows - 1:,}"
+        raise BatchError(f"{len(names):,} names do not go with a graph that has {have}")
+
+
 def _columns_of(batch: Any, by_name: bool) -> Columns:
     """What a caller brings to `Graph.apply`. Raises BatchError."""
     if isinstance(batch, Batch):

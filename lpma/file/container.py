@@ -44,6 +44,7 @@ import numpy as np
 from ..arrays import Array
 from ..cpu.threads import run_all
 from ..errors import FormatError
+from ..host import read_at
 from .atomic import Writable, atomic_write
 
 T = TypeVar("T")
@@ -104,8 +105,8 @@ def read(
     read."""
     reader = Reader(path)
     columns = {name: reader.read(name) for name in reader.columns}
+    reader.close()
     if isinstance(path, io.BytesIO):
-        reader.close()
         path.close()
     return reader.header, columns
 
@@ -209,7 +210,7 @@ class Reader:
             return
         done = 0
         while done < len(target):
-            count = os.preadv(self._file, [target[done : done + _READ_BYTES]], at + done)
+            count = read_at(self._file, target[done : done + _READ_BYTES], at + done)
             if not count:
                 raise FormatError("cut short while it was read")
             done += count

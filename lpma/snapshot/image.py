@@ -175,8 +175,8 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     contents of a graph."""
     file = GraphFile(path)
     columns = {name: file.reader.read(name) for name in file.reader.columns}
+    file.reader.close()
     if isinstance(path, io.BytesIO):
-        file.reader.close()
         path.close()
     keys, weights, times = (columns[x] if x in file.columns else None for x in COLUMNS)
     assert keys is not None

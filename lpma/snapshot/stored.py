@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from ..backend import cpu_backend, is_cuda
 from ..cpu import ready
+from ..engine.vertices import check_taken
 from ..pma.keys import LOW, Slots
 from ..pma.layout import NOTHING, Size
 from ..store.sizing import Sizing
@@ -106,6 +107,7 @@ class StoredGraph:
 
     def take_names(self, names: Names) -> None:
         """See Graph.take_names."""
+        check_taken(names, self.names, self.num_rows)
         self.names = names
 
     @cached_property

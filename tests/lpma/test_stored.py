@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lpma
-from lpma.errors import FormatError, SnapshotTooLarge
+from lpma.errors import BatchError, FormatError, SnapshotTooLarge
 from lpma.file import container
 from lpma.snapshot.stored import StoredGraph, can_read
 
@@ -167,3 +167,20 @@ def test_a_dictionary_that_is_only_read(tmp_path: Path) -> None:
         for name, column in wanted.items():
             assert ours[name].dtype == column.dtype
             np.testing.assert_array_equal(ours[name], column)
+
+
+def test_names_that_were_kept_apart(tmp_path: Path) -> None:
+    path = tmp_path / "g.lpma"
+    g = lpma.Graph(device="cpu")
+    g.insert([0, 1], [1, 2])
+    g.save(path)
+    names = lpma.from_edges(["ann", "bob"], ["bob", "cem"], device="cpu").names
+    assert names is not None
+    stored = StoredGraph(path)
+    stored.take_names(names)
+    assert stored.snapshot().edges().dst.tolist() == ["bob", "cem"]
+    with pytest.raises(BatchError, match="another dictionary"):
+        stored.take_names(names)
+    few = lpma.from_edges("ann", "bob", device="cpu").names
+    with pytest.raises(BatchError, match="ids up to 2"):
+        StoredGraph(path).take_names(few)  # type: ignore[arg-type]
