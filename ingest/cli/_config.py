@@ -25,12 +25,14 @@ import functools
 import importlib
 import inspect
 import json
+import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from enum import StrEnum
+from enum import EnumType, StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -167,19 +169,21 @@ def entries(
         for field in fields(kind):
             if (key := _commands[kind].get(field.name, "")) == "":
                 continue
-            about = field.metadata.get("help", "")
-            found[key] = _entry(key, field.name, hints[field.name], field.default, about)
+            found[key] = _entry(key, field.name, hints[field.name], field.default, field.metadata)
     return found
 
 
-def _entry(key: str, name: str, hint: Any, default: Any, about: str = "") -> Entry:
+def _entry(
+    key: str, name: str, hint: Any, default: Any, about: Mapping[str, Any] = MappingProxyType({})
+) -> Entry:
     """What an option's annotation says of its key. A field without option is a setting of the
     pipeline, with a type that says its limits, or a table."""
     kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     option: Any = next((m for m in more if isinstance(m, ParameterInfo)), None)
     if option is None:
         if Table in get_args(kind):
-            return Entry(key, name, dict[str, Any], about, default, is_table=True)
+            check = about["check"]
+            return Entry(key, name, dict[str, Any], about["help"], default, check, is_table=True)
         limits = next(part for part in get_args(kind) if part is not type(None)).__metadata__[0]
         shown = getattr(Settings, name)
         return Entry(key, name, kind, limits.description, default, shown=shown)
@@ -225,7 +229,7 @@ def read_config(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise _bad(f"{path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _bad(f"{path}: no TOML: {error}") from None
+        raise _bad(f"{path}: not TOML: {error}") from None
     known = all_keys()
     return dict(_flat(path, content, "", known))
 
@@ -245,11 +249,11 @@ def _flat(
 
 def _nearest(key: str, known: Sequence[str]) -> str:
     """A hint at the key that was probably meant: one spelled alike, or of the same name."""
+    tables = sorted({each.rpartition(".")[0] for each in known})
     near = get_close_matches(key, known, 1, 0.75)
     near = near or [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]
-    if near:
+    if near and key not in tables:
         return f": did you mean {near[0]}?"
-    tables = sorted({each.rpartition(".")[0] for each in known})
     table = key.partition(".")[0]
     if table in tables:
         names = ", ".join(each.rpartition(".")[2] for each in known if _is_of(each, table))
@@ -262,15 +266,25 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
     takes_text = str in (entry.kind, *get_args(entry.kind))
     if takes_text and isinstance(value, list) and all(isinstance(part, str) for part in value):
         value = ",".join(value)  # of an option that takes A,B,…
+    elif takes_text and type(value) is int:
+        value = str(value)  # a port, a width, a column's number
     try:
         found = msgspec.convert(value, entry.kind, dec_hook=functools.partial(_path, path.parent))
-        return Table(found, path, entry.key) if entry.is_table else entry.check(found)
+        return entry.check(Table(found, path, entry.key) if entry.is_table else found)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
-        what = what[:1].lower() + what[1:]
+        what = what[:1].lower() + what[1:].replace(" | null", "")
+        if what.startswith("invalid enum value"):
+            what += f": expected one of {', '.join(_words(entry.kind))}"
         raise _bad(f"{path}: {entry.key}{place.rstrip('`')}: {what}") from None
     except typer.BadParameter as error:
         raise _bad(f"{path}: {entry.key}: {error.message}") from None
+
+
+def _words(kind: Any) -> list[str]:
+    """What an option of a few words takes."""
+    choices: list[Any] = [each for each in (kind, *get_args(kind)) if isinstance(each, EnumType)]
+    return [word.value for each in choices for word in each]
 
 
 def _path(folder: Path, kind: type, value: Any) -> Any:
@@ -336,6 +350,8 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # as TOML writes it, and JSON does not
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     return json.dumps(str(value), ensure_ascii=False)

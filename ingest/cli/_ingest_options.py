@@ -15,6 +15,7 @@ from ._config import Table, in_file
 from ._console import JsonOption
 from ._file_options import FileOptions
 from ._options import (
+    KAFKA_TABLE,
     CheckpointInterval,
     CheckpointOperations,
     JsonOptions,
@@ -70,13 +71,7 @@ class EndpointOptions:
         ),
     ] = None
     kafka_config: KafkaConfig = None
-    kafka_settings: Table | None = field(
-        default=None,
-        metadata={
-            "help": "What --kafka-config says, here; ${NAME} is taken from the environment, and a "
-            "secret only from there or from a file: sasl_plain_password_file = PATH."
-        },
-    )
+    kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
     reply_topics: Annotated[
         list[str] | None,
         kafka_option(

@@ -13,7 +13,7 @@ import typer
 
 from lpma.backend import check_device
 
-from ._config import in_file
+from ._config import Table, in_file
 from ._console import failing_in_one_line
 
 if TYPE_CHECKING:
@@ -126,6 +126,33 @@ KafkaConfig = Annotated[
         "reads the password from a file.",
     ),
 ]
+
+
+def _without_secret(table: Table) -> Table:
+    from ..sources.kafka.config import secret_in
+
+    if said := secret_in(table.content):
+        raise typer.BadParameter(said)
+    return table
+
+
+KAFKA_TABLE = {  # metadata of a field for a file's table of the same settings
+    "help": "What --kafka-config says, here; ${NAME} is taken from the environment, and a secret "
+    "only from there or from a file: sasl_plain_password_file = PATH.",
+    "check": _without_secret,
+}
+
+
+def kafka_settings(config: Path | None, table: Table | None) -> dict[str, Any]:
+    """The settings of a file of their own, and of a table of the command's file."""
+    from ..sources.kafka.config import read_settings, settings_of
+
+    settings = {} if config is None else read_settings(config)
+    if table is not None:
+        settings |= settings_of(table.content, table.path, table.key)
+    return settings
+
+
 CheckpointInterval = Annotated[
     float | None,
     checkpoint_option(

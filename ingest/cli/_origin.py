@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,10 @@ from ..formats.json import JsonFields
 from ..sources import QUERIES, UPDATES, FileSource
 from ..sources.base import Source
 from ..sources.files.left_out import LeftOut
-from ..sources.kafka.config import read_settings, settings_of
 from ..types import Partition, Position, Rejected
 from ._config import Table
 from ._file_options import FileOptions
+from ._options import kafka_settings
 from ._targets import TargetError, is_log
 
 FROM_OFFSETS, FROM_STORE = "--from-offsets", "--from-store"
@@ -102,12 +102,10 @@ class Origin:
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
 
     def _open_kafka(self, opened: ExitStack) -> Any:
-        settings = {} if self.config is None else read_settings(self.config)
-        if self.settings is not None:
-            settings |= settings_of(*astuple(self.settings))
         from ..sources.kafka.source import KafkaSource
 
         assert self.kafka is not None
+        settings = kafka_settings(self.config, self.settings)
         return opened.enter_context(KafkaSource(self.kafka, self.read, settings=settings))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,15 +13,17 @@ import typer
 from lpma.backend import check_device
 
 from ...types import QUERIES, UPDATES
-from .._config import in_file
+from .._config import Table, in_file
 from .._console import JsonOption, failing_in_one_line
 from .._options import (
+    KAFKA_TABLE,
     CheckpointInterval,
     CheckpointOperations,
     KafkaConfig,
     checkpoint_option,
     checkpoint_settings,
     given,
+    kafka_settings,
 )
 
 SHARDS = "The shards"
@@ -71,6 +73,7 @@ class ShardOptions:
     directed="graph.directed", predecessors="graph.predecessors", names="records.names",
     topic="cluster.topic", queries="cluster.query_topic", epoch_interval="cluster.epoch_interval",
     batch_size="batches.size", batch_interval="batches.interval", kafka_config="kafka.config",
+    kafka_settings="kafka.settings",
 )  # fmt: skip
 @dataclass(frozen=True)
 class GraphStreamOptions:
@@ -121,12 +124,10 @@ class GraphStreamOptions:
         _option(STREAM, "--batch-interval", min=0.0, help="Close a batch after so many seconds."),
     ] = None
     kafka_config: KafkaConfig = None
+    kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Cluster`."""
-        from ...sources.kafka.config import read_settings
-
-        config = self.kafka_config
         return {
             "directed": self.directed,
             "predecessors": self.predecessors,
@@ -134,7 +135,7 @@ class GraphStreamOptions:
             "topic": self.topic,
             "queries": self.queries,
             "epoch_interval_s": self.epoch_interval,
-            "kafka_settings": None if config is None else read_settings(config),
+            "kafka_settings": kafka_settings(self.kafka_config, self.kafka_settings) or None,
             **given({"batch_size": self.batch_size, "batch_interval": self.batch_interval}),
         }
 

@@ -52,14 +52,21 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
 def settings_of(content: Mapping[str, Any], path: Path, table: str) -> dict[str, Any]:
     """The same of a table of a larger file, which others may read: a secret is only referred to
     there."""
+    if said := secret_in(content):
+        raise SourceError(f"{path}: {table}.{said}")
+    return _settings(path, ((f"{path}: {table}", *pair) for pair in content.items()))
+
+
+def secret_in(content: Mapping[str, Any]) -> str:
+    """Why a table is refused that has a secret itself; "" for one that only refers to secrets."""
     for name, value in content.items():
         is_secret = _SECRET.search(name) and not name.endswith("_file")
         if is_secret and not _VARIABLE.fullmatch(str(value)):
-            raise SourceError(
-                f"{path}: {table}.{name}: a secret does not stand here: give ${{NAME}}, a variable "
-                f"of the environment, or {name}_file, the name of a file that holds it"
+            return (
+                f"{name}: a secret does not stand here: give ${{NAME}}, a variable of the "
+                f"environment, or {name}_file, the name of a file that holds it"
             )
-    return _settings(path, ((f"{path}: {table}", *pair) for pair in content.items()))
+    return ""
 
 
 def _settings(path: Path, given: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:

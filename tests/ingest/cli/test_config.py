@@ -94,18 +94,24 @@ MISTAKES = [
     ("[kafkas]\nservers = 'a:1'", "kafkas: no such setting"),
     ("[outputs]\nserver = 1", "outputs.server: no such setting"),
     ("[run]\ndevice = 'cpu'", "run.device: no such setting: did you mean graph.device?"),
-    ("batches = 3", "batches: no such setting"),
+    ("batches = 3", "batches: no such setting: batches has history"),
+    ("source = 's.log'", "source: no such setting: source has from_offsets, path"),
     ("batches.size = 0", "batches.size: expected `int` >= 1"),
     ("batches.size = '7'", "batches.size: expected `int`"),
     ("batches.max_hops = -1", "batches.max_hops: expected `int` >= 0"),
     ("batches.query_interval = -0.5", "batches.query_interval: expected `float` >= 0.0"),
     ("kafka.topics = ['a', 3]", "kafka.topics[1]: expected `str`"),
-    ("graph.strategy = 'sideways'", "graph.strategy: invalid enum value 'sideways'"),
+    (
+        "graph.strategy = 'sideways'",
+        "graph.strategy: invalid enum value 'sideways': expected one of "
+        "hybrid, bottom-up, top-down",
+    ),
+    ("serve.address = 80.5", "serve.address: expected `str`, got `float`"),
     ("graph.device = 'gpu'", "graph.device: use auto, cpu, cuda or cuda:N"),
     ("run.follow = 1", "run.follow: expected `bool`"),
     ("checkpoints.directory = 3", "checkpoints.directory: expected the name of a file"),
     ("results.topic = ''", "results.topic: a name is missing"),
-    ("= 3", "no TOML"),
+    ("= 3", "not TOML"),
 ]
 
 
@@ -158,9 +164,45 @@ request_timeout_ms = 7000
         with pytest.raises(SourceError, match=r"kafka\.settings\.sasl_plain_password: a secret"):
             settings_of({"sasl_plain_password": value}, config, "kafka.settings")
     written(tmp_path, "kafka = {servers = 'h:1', settings = {sasl_plain_password = 'hush'}}")
-    told = run("ingest", "--config", config, "-c", tmp_path / "s", status=1).stderr
-    assert "sasl_plain_password_file" in told
-    assert "hush" not in told
+    for more in (), ("--write-config",):
+        told = run("ingest", "--config", config, "-c", tmp_path / "s", *more, status=2)
+        assert "sasl_plain_password_file" in joined(told.stderr)
+        assert "hush" not in told.stdout + told.stderr
+
+
+def test_a_cluster_takes_kafkas_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUSH", "very secret")
+    config = written(tmp_path, """\
+source.path = "kafka://h:1"
+cluster.shards = 2
+checkpoints.directory = "state"
+[kafka.settings]
+security_protocol = "SASL_SSL"
+sasl_plain_password = "${HUSH}"
+""")  # fmt: skip
+    told = run("cluster", "run", "--config", config, "--write-config").stdout
+    table = tomllib.loads(told)["kafka"]["settings"]
+    assert table == {"security_protocol": "SASL_SSL", "sasl_plain_password": "${HUSH}"}
+    options = cluster_options.GraphStreamOptions(
+        kafka_settings=_config.Table(table, config, "kafka.settings")
+    )
+    assert options.arguments()["kafka_settings"] == {
+        "security_protocol": "SASL_SSL", "sasl_plain_password": "very secret",
+    }  # fmt: skip
+    assert cluster_options.GraphStreamOptions().arguments()["kafka_settings"] is None
+
+
+def test_numbers_where_an_option_takes_text(tmp_path: Path) -> None:
+    config = written(tmp_path, """\
+source.path = "s.log"
+records.window = 86400
+serve.address = 8080
+batches.interval = inf
+""")  # fmt: skip
+    told = run("ingest", "--config", config, "--write-config").stdout
+    found = tomllib.loads(told)
+    assert (found["records"], found["serve"]) == ({"window": "86400"}, {"address": "8080"})
+    assert found["batches"] == {"interval": float("inf")}
 
 
 def test_other_commands_take_the_same_file(tmp_path: Path) -> None:
