@@ -14,7 +14,7 @@ exist up to the graph: `codecs.py` checks both after decoding.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -367,6 +367,16 @@ def refused(error: msgspec.ValidationError, kind: type[Struct]) -> HTTPException
     assert match is not None
     said = match["said"].replace("`", "")[:200]
     said = said[:1].lower() + said[1:]
+    if said.startswith("invalid enum value"):
+        words = _words(get_type_hints(kind).get(match["place"] or ""))
+        said += f": expected {' or '.join(words)}" if words else ""
     if match["place"] is None and said.startswith("expected"):
         return malformed(f"a body is one object of {known}: {said}")
     return wrong(f"{match['place'] or 'a field'}: {said}")
+
+
+def _words(hint: Any) -> list[str]:
+    """The words that a field of this type may have."""
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [word for part in get_args(hint) for word in _words(part)]

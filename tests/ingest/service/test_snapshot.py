@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow
 import pytest
+from starlette.exceptions import HTTPException
 
 import lpma
 from ingest.service import snapshot as endpoint
 from ingest.service import snapshot_forms as forms
 from ingest.service.context import Limits
+from ingest.service.messages import SnapshotQuery, parameters
 from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served
@@ -144,6 +146,12 @@ def test_what_makes_no_sense_is_refused(
     serve_store: Serve, query: str, accept: str | None, status: int
 ) -> None:
     assert get(serve_store(random_graph()), query, accept).status == status
+
+
+def test_a_word_that_is_none_is_told_with_those_that_are() -> None:
+    with pytest.raises(HTTPException) as raised:
+        parameters(b"format=csv", SnapshotQuery)
+    assert raised.value.detail == "format: invalid enum value 'csv': expected arrow or npz"
 
 
 def test_sparse_ids_are_asked_for_without_gaps(serve_store: Serve) -> None:
