@@ -65,9 +65,9 @@ def check_places(checkpoint: str | os.PathLike[str], keep: str | None) -> None:
             raise ClusterError("keep is empty: name a directory or a URI, or leave it out")
         if os.path.isfile(keep):
             raise ClusterError(f"keep: {keep} is a file: checkpoints are kept in a directory")
-        from .places import Place
+        from .storage import Storage
 
-        Place.of(keep)
+        Storage.of(keep)
 
 
 def device_of(devices: str | Sequence[str] | None, number: int) -> str:

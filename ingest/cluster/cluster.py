@@ -30,10 +30,10 @@ from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES, Closing
 from .arguments import REFUSED, check, check_places, device_of, engine_of
+from .cluster_manifest import ClusterManifest, check_directory
 from .coordinator import Coordinator, Epoch
 from .ending import close_all
 from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
-from .kind import ClusterKind, check_directory
 from .locking import OF_DRIVER, DirectoryLock
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
@@ -64,7 +64,7 @@ class Cluster(Closing):
     checkpoint: the directory for all shards; what lies there is gone on from.
     directed, predecessors, names: as of the `PartitionedSink` that writes the topic.
     topic, queries: the names of the sharded topics.
-    keep: where checkpoints are copied to, a path or a URI; see `keep.py`.
+    keep: where checkpoints are copied to, a path or a URI; see `checkpoint_mirror.py`.
     epoch_interval_s: take an epoch that often by itself; None: only when one is asked for.
     settings: of each shard's pipeline, as of `Settings`.
 
@@ -135,7 +135,7 @@ class Cluster(Closing):
                 )
                 for number in range(shards)
             ]
-            check_directory(self._specs[0].checkpoint, ClusterKind.of(self._specs[0]))
+            check_directory(self._specs[0].checkpoint, ClusterManifest.of(self._specs[0]))
             self._engine = engine_of(engine)
             self._engine.check({spec.device for spec in self._specs})
             opened.enter_context(DirectoryLock(self._specs[0].checkpoint, OF_DRIVER))

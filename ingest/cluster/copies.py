@@ -1,6 +1,6 @@
 """Where copies of checkpoints lie in kept storage, and which of them are whole.
 
-<place>/shard-0003/keeper                            a random token of the last keeper to begin
+<place>/shard-0003/keeper                            a random token of the last mirror to begin
 <place>/shard-0003/checkpoint-0000000012-9f3a61c2/   the files of checkpoint 12, its manifest
                                                      written last: with it the copy is whole
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..state.checkpoint import MANIFEST
-from .places import Place
+from .storage import Storage
 
 TOKEN = "keeper"
 _COPY = re.compile(r"checkpoint-(\d{10})-[0-9a-f]{8}")
@@ -27,9 +27,9 @@ def folder_of(number: int, part: str = "") -> str:
     return f"shard-{number:04d}/{part}".rstrip("/")
 
 
-def place_of(keep: str | Place, number: int, part: str) -> Place:
-    """The place of a shard's copies in `keep`: a path, a URI, or a `Place`."""
-    place = Place.of(keep) if isinstance(keep, str) else keep
+def place_of(keep: str | Storage, number: int, part: str) -> Storage:
+    """The place of a shard's copies in `keep`: a path, a URI, or a `Storage`."""
+    place = Storage.of(keep) if isinstance(keep, str) else keep
     return place.within(folder_of(number, part))
 
 
@@ -40,7 +40,7 @@ def number_of(copy: str) -> int:
     return int(match[1])
 
 
-def copies_in(place: Place) -> tuple[list[str], set[str]]:
+def copies_in(place: Storage) -> tuple[list[str], set[str]]:
     """The copies that are whole, by number, and all that are there."""
     names = place.list()
     there = {name.partition("/")[0] for name in names}

@@ -9,9 +9,9 @@ away. A driver that comes back finds them by name, and keeps those that are made
 specification and the same release; `close` ends them. What a driver that never comes back leaves
 goes with Ray itself (`ray stop`).
 
-Messages of algorithms go from actor to actor (`desks.py`): small ones within the call, large ones
-through Ray's object store, from which the receiver reads them without a copy. Arrays on a GPU go
-by way of the host's memory.
+Messages of algorithms go from actor to actor (`reply_boxes.py`): small ones within the call,
+large ones through Ray's object store, from which the receiver reads them without a copy. Arrays on
+a GPU go by way of the host's memory.
 When Ray itself ends, its shards do, and soon this process: Ray sees to that. Until then every call
 raises EngineLost. What was applied is in the checkpoints, the journals and the log.
 Requires: the extra [ray]; lpma on every machine; a source, and a checkpoint directory, that each
@@ -38,10 +38,10 @@ from lpma.dependencies import how_to_install
 from ..errors import ClusterError, EngineLost
 from ..events import LOGGER, JsonLines
 from ..process import pass_the_lock_on_soon
-from .desks import Desks, DeskWorkers
 from .engine import Engine, Handle, call_all
 from .host import ShardHost
 from .niceness import take_usual_priority
+from .reply_boxes import DeskWorkers, ReplyBoxes
 
 try:
     import ray
@@ -89,7 +89,7 @@ class _ShardActor(ShardHost):
         take_usual_priority()
         pass_the_lock_on_soon()
         super().__init__(spec, make, self._spoiled_by_failure)
-        self._desks = Desks(spec.number, spec.shards, self._send)
+        self._boxes = ReplyBoxes(spec.number, spec.shards, self._send)
         self._peers: dict[int, Any] = {}
 
     def _spoiled_by_failure(self) -> None:
@@ -114,22 +114,22 @@ class _ShardActor(ShardHost):
     @ray.method(concurrency_group="work")
     def open_desk(self, run: str, epoch: int) -> None:
         """Begin to take part in a run over what is held of an epoch."""
-        self._desks.open(run, self.worker(epoch))
-        self.forget(epoch)  # the desk holds it from now on
+        self._boxes.open(run, self.worker(epoch))
+        self.forget(epoch)  # the box holds it from now on
 
     def close_desk(self, run: str) -> None:
         """Take part in a run no more."""
-        self._desks.close(run)
+        self._boxes.close(run)
 
     @ray.method(concurrency_group="work")
     def at_desk(self, run: str, method: str, *args: Any) -> Any:
-        """Call a method of the desk."""
-        return getattr(self._desks.at(run), method)(*args)
+        """Call a method of the box."""
+        return getattr(self._boxes.at(run), method)(*args)
 
     @ray.method(concurrency_group="mail")
     def deliver(self, run: str, step: int, sender: int, *message: Any) -> None:
-        """See `Desk.deliver`. The arrays are parameters each, so that large ones stay apart."""
-        self._desks.at(run).deliver(step, sender, message)
+        """See `ReplyBox.deliver`. The arrays are parameters each, so that large ones stay apart."""
+        self._boxes.at(run).deliver(step, sender, message)
 
     def _send(self, run: str, step: int, outbox: list[Message | None]) -> None:
         own = self._spec.number
@@ -138,7 +138,7 @@ class _ShardActor(ShardHost):
             if message is None:
                 continue
             if number == own:
-                self._desks.at(run).deliver(step, own, message)
+                self._boxes.at(run).deliver(step, own, message)
                 continue
             arrays = [to_host(array) for array in message]
             deliver = self._peer(number).deliver

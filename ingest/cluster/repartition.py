@@ -39,9 +39,9 @@ from ..sources.fingerprints import check_fingerprints, check_same
 from ..state.journal import Chunk
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Closing, Polled
-from .admitted import admit
 from .given import check_flags, check_interval, check_sink
 from .partitioned import PartitionedSink
+from .repartition_records import admit
 from .repartition_source import Beginning
 from .repartition_state import Pending, Progress, ProgressFile
 from .repartition_target import begun, check_same_work, make_topics

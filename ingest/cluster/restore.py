@@ -32,16 +32,16 @@ from ..state.checkpoint import read_checkpoint, verify
 from ..state.directory import checkpoint_numbers, checkpoint_path
 from ..state.journal import segment_numbers
 from .copies import TOKEN, copies_in, number_of, place_of
-from .places import Place
+from .storage import Storage
 
 RESTORED = "restored"
 
 
 def restore(
-    keep: str | Place, number: int, directory: str | os.PathLike[str], part: str = ""
+    keep: str | Storage, number: int, directory: str | os.PathLike[str], part: str = ""
 ) -> bool:
     """Bring the newest good checkpoint of a shard back, if `directory` has neither a checkpoint
-    nor a journal. keep: a path, a URI, or a `Place`. number, part: as for `folder_of`.
+    nor a journal. keep: a path, a URI, or a `Storage`. number, part: as for `folder_of`.
 
     Returns whether the directory's newest checkpoint is one that was brought back, now or at an
     earlier start: then the resume is to be told `accept_journal_loss=True`. False as well if
@@ -83,7 +83,7 @@ def _restored(directory: Path) -> int | None:
         return None
 
 
-def _fetch(place: Place, copy: str, directory: Path) -> None:
+def _fetch(place: Storage, copy: str, directory: Path) -> None:
     """Put a copy into `directory` as the checkpoint it is, or raise CheckpointError."""
     number = number_of(copy)
     temporary = directory / f".tmp-{number:010d}"
@@ -107,7 +107,7 @@ def _fetch(place: Place, copy: str, directory: Path) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _fetch_file(place: Place, name: str, path: Path) -> None:
+def _fetch_file(place: Storage, name: str, path: Path) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         for piece in place.pieces(name):

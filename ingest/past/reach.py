@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..cluster.kind import FILE
+from ..cluster.cluster_manifest import FILE
 from ..sources.base import Source
 from ..state.checkpoint import Checkpoint, State
 from ..state.inspection import find_checkpoints

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ingest.cluster import closings
-from ingest.cluster.closings import Taken
+from ingest.cluster import epoch_log
+from ingest.cluster.epoch_log import Taken
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from tests.support.waiting import HANGS_S
@@ -21,7 +21,7 @@ from tests.support.waiting import HANGS_S
 def run_until_closed(spec: ShardSpec, last: int, directory: Path) -> None:
     """Run the shard until it has closed the epoch `last`, and close it. What it holds of epochs is
     in `directory`/epoch-E-I.npz, where I is its incarnation."""
-    closings.KEPT = 1000  # one of two pipelines may be far ahead
+    epoch_log.KEPT = 1000  # one of two pipelines may be far ahead
     shard = Shard(spec)
     with shard:
         _write_each(shard, directory)
@@ -30,7 +30,7 @@ def run_until_closed(spec: ShardSpec, last: int, directory: Path) -> None:
 
 
 def _write_each(shard: Shard, directory: Path) -> None:
-    book = shard._closings
+    book = shard._epoch_log
     ended = book.ended
 
     def written(way: str, floor: int, closed: Future[Taken] | None) -> None:

@@ -11,7 +11,7 @@ import pytest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.cluster.partitioned import create_sharded
-from ingest.cluster.places import Place
+from ingest.cluster.storage import Storage
 from tests.ingest.cluster.keeping import OPTIONS, fill
 from tests.support.object_store import ObjectStore
 
@@ -39,8 +39,8 @@ def store() -> ObjectStore:
 
 
 @pytest.fixture
-def place(store: ObjectStore) -> Place:
-    return Place(store.filesystem(), "bucket/kept")
+def place(store: ObjectStore) -> Storage:
+    return Storage(store.filesystem(), "bucket/kept")
 
 
 @pytest.fixture

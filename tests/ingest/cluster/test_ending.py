@@ -88,8 +88,8 @@ class Stop:
 
 @pytest.mark.parametrize("point", [
     "ingest.cluster.host:_shard",
-    "ingest.cluster.lane:Lane._begun",
-    "ingest.cluster.lane:Lane._ended",
+    "ingest.cluster.shard_pipeline:ShardPipeline._begun",
+    "ingest.cluster.shard_pipeline:ShardPipeline._ended",
     "ingest.cluster.host:ShardHost._watched",
 ])  # fmt: skip
 @pytest.mark.parametrize("shards", [[1], [0, 1]])

@@ -15,8 +15,8 @@ import pytest
 from algorithms.sharded import read_manifest, read_parquet
 from algorithms.sharded.parquet import file_name
 from ingest import Cluster, ClusterError, EngineLost, PartitionedSink, SqliteLog, encode_updates
-from ingest.cluster.desks import DeskWorkers
 from ingest.cluster.engine import Handle
+from ingest.cluster.reply_boxes import DeskWorkers
 from tests.support.killed_export import mortal_shard, order_of
 from tests.support.waiting import HANGS_S
 

@@ -15,7 +15,7 @@ import ingest
 import lpma
 import lpma.names
 from ingest import Partition, PartitionedSink, SqliteLog
-from ingest.cluster.epochs import EpochSource, NotedEpoch
+from ingest.cluster.epoch_source import EpochSource, NotedEpoch
 from ingest.cluster.owners import owners_in
 from ingest.cluster.ownership import Ownership
 from ingest.cluster.partitioned import create_sharded, in_topic
@@ -155,7 +155,7 @@ def killed_at_the_end(spec: ShardSpec) -> Any:
     shard.start()
     assert shard.closed(END, HANGS_S) is not None, shard.status().problem
     shard.kill()
-    return shard._lanes[0].pipeline
+    return shard._pipelines[0].pipeline
 
 
 def letters_of(path: str) -> list[ingest.DeadLetter]:
@@ -264,7 +264,7 @@ def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool)
             edges = len(records) - 2
             wait_for(lambda: shard.status().edges == edges, f"{edges} edges")  # noqa: B023
             assert shard.status().operations == edges
-            pipeline: Any = shard._lanes[0].pipeline
+            pipeline: Any = shard._pipelines[0].pipeline
             assert pipeline.outputs.rejected_by == {"misplaced": 2}
             shard.kill()
         letters = {letter.offset: letter for letter in letters_of(log.path)}

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ingest import CheckpointError, Pipeline, SqliteLog
-from ingest.cluster.keep import Keeper, restore
-from ingest.cluster.places import Place
+from ingest.cluster.checkpoint_mirror import CheckpointMirror, restore
+from ingest.cluster.storage import Storage
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from tests.ingest.cluster.keeping import event_of, gone_on, resumed, unbroken
 from tests.support.object_store import ObjectStore, Stopped
@@ -23,12 +23,12 @@ RMTREE = shutil.rmtree
 
 @pytest.mark.parametrize("local", [False, True])
 def test_a_lost_disk(
-    stream: Pipeline, place: Place, log: SqliteLog, tmp_path: Path, local: bool
+    stream: Pipeline, place: Storage, log: SqliteLog, tmp_path: Path, local: bool
 ) -> None:
     kept = str(tmp_path / "kept") if local else place
     for _ in range(2):
         gone_on(stream, tmp_path, 2)
-        Keeper(kept, 5, tmp_path / "state", "in").look()
+        CheckpointMirror(kept, 5, tmp_path / "state", "in").look()
     stream.step()  # after the checkpoint: lost with the disk, and in the log
     stream.close(checkpoint=False)
     shutil.rmtree(tmp_path / "state")
@@ -41,17 +41,17 @@ def test_a_lost_disk(
     assert resumed(log, tmp_path / "state", False) == unbroken(log)
 
 
-def test_nothing_kept_is_a_beginning(place: Place, tmp_path: Path) -> None:
+def test_nothing_kept_is_a_beginning(place: Storage, tmp_path: Path) -> None:
     assert not restore(place, 0, tmp_path / "state")
     assert not restore(str(tmp_path / "nowhere"), 0, tmp_path / "state")
     assert not (tmp_path / "state").exists()
 
 
 def test_what_is_there_is_left_alone(
-    stream: Pipeline, place: Place, log: SqliteLog, tmp_path: Path
+    stream: Pipeline, place: Storage, log: SqliteLog, tmp_path: Path
 ) -> None:
     directory = gone_on(stream, tmp_path)
-    Keeper(place, 0, directory).look()
+    CheckpointMirror(place, 0, directory).look()
     assert not restore(place, 0, directory), "its own checkpoints are newer"
     stream.step()
     stream.close(checkpoint=False)
@@ -75,13 +75,13 @@ def damaged(store: ObjectStore, number: int, change: Callable[[bytes], bytes]) -
 
 
 def test_a_damaged_copy_gives_way_to_the_one_before(
-    stream: Pipeline, place: Place, store: ObjectStore, log: SqliteLog, tmp_path: Path,
+    stream: Pipeline, place: Storage, store: ObjectStore, log: SqliteLog, tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    keeper = Keeper(place, 0, tmp_path / "state")
-    keeper.look()
+    mirror = CheckpointMirror(place, 0, tmp_path / "state")
+    mirror.look()
     gone_on(stream, tmp_path, 3)
-    keeper.look()
+    mirror.look()
     for change in (flipped, lambda data: data[: len(data) // 2], lambda data: b""):
         for name in damaged(store, 1, change):
             directory = tmp_path / "restored"
@@ -98,11 +98,11 @@ def test_a_damaged_copy_gives_way_to_the_one_before(
 
 
 def test_a_restore_killed_anywhere_is_begun_again(
-    stream: Pipeline, place: Place, store: ObjectStore, log: SqliteLog, tmp_path: Path,
+    stream: Pipeline, place: Storage, store: ObjectStore, log: SqliteLog, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     gone_on(stream, tmp_path, 3)
-    Keeper(place, 0, tmp_path / "state").look()
+    CheckpointMirror(place, 0, tmp_path / "state").look()
     stream.close(checkpoint=False)
     expected = unbroken(log)
     left = [0]

@@ -17,7 +17,7 @@ import ingest
 import lpma
 from algorithms.sharded import LocalWorkers, ShardedSnapshot
 from ingest import Partition, PipelineError, SqliteLog
-from ingest.cluster import closings, epochs, lane
+from ingest.cluster import epoch_log, epoch_source, shard_pipeline
 from ingest.cluster.partitioned import PartitionedSink, create_sharded
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
@@ -109,7 +109,7 @@ def test_how_far_behind(
     log: SqliteLog, shard_of: Callable[..., Shard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although the last record is an hour old, as the clock has it."""
-    monkeypatch.setattr(lane, "now_ms", lambda: now_ms() + 3_600_000)
+    monkeypatch.setattr(shard_pipeline, "now_ms", lambda: now_ms() + 3_600_000)
     shard = running(shard_of())
     PartitionedSink(log).write(random_edges(10))
     wait_for(lambda: shard.status().operations == 10, "10 operations")
@@ -221,7 +221,7 @@ def test_both_ways_close_an_epoch(
     shard = running(shard_of(predecessors=True))
     shard.expect(5)
     mark(log, 5)
-    wait_for(lambda: 5 in shard._closings._taken, "what one of two has taken")
+    wait_for(lambda: 5 in shard._epoch_log._taken, "what one of two has taken")
     assert shard.closed(5, 0.0) is None
     assert shard.status().epoch == 0
     with pytest.raises(LookupError, match="not held here"):
@@ -233,7 +233,7 @@ def test_both_ways_close_an_epoch(
     mark(log, 6)
     mark(log, 7, "updates.in")  # which passes 6
     assert shard.closed(6, HANGS_S) is None
-    assert 6 not in shard._closings._taken  # nothing of it is kept
+    assert 6 not in shard._epoch_log._taken  # nothing of it is kept
 
 
 def test_what_is_not_expected_is_not_held(log: SqliteLog, shard_of: Callable[..., Shard]) -> None:
@@ -286,7 +286,7 @@ def test_an_epoch_that_is_passed(
     log: SqliteLog, shard_of: Callable[..., Shard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits for it is told as soon as that is known, and the stream has gone on."""
-    monkeypatch.setattr(epochs, "ALIGN_S", 0.2)
+    monkeypatch.setattr(epoch_source, "ALIGN_S", 0.2)
     shard = running(shard_of())
     log.produce_parts({UPDATES[0]: [encode_marker(5), ingest.encode_row(0, 1)]})
     began = time.monotonic()
@@ -333,7 +333,7 @@ def test_without_memory_nothing_is_held(
     room = [1]
 
     def snapshot(graph: lpma.Graph) -> lpma.Snapshot:
-        if len(shard._closings._held) >= room[0]:
+        if len(shard._epoch_log._held) >= room[0]:
             raise OutOfMemory("no room for a snapshot")
         return take(graph)
 
@@ -376,8 +376,8 @@ def test_names(log: SqliteLog, shard_of: Callable[..., Shard]) -> None:
 
 
 def test_expectations_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    book = closings.Closings(("out",))
+    book = epoch_log.EpochLog(("out",))
     for epoch in range(1000):
         book.expect(epoch)
-    assert len(book._expected) == closings.MOST_EXPECTED
-    assert min(book._expected) == 1000 - closings.MOST_EXPECTED
+    assert len(book._expected) == epoch_log.MOST_EXPECTED
+    assert min(book._expected) == 1000 - epoch_log.MOST_EXPECTED

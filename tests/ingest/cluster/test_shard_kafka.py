@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ingest import KafkaSink, Partition
-from ingest.cluster import epochs
+from ingest.cluster import epoch_source
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.formats.markers import encode_marker
@@ -19,7 +19,7 @@ from tests.support.waiting import HANGS_S
 
 def test_epochs_of_a_topic(kafka: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closed, given up, and closed again by the shard that goes on; the stream is read whole."""
-    monkeypatch.setattr(epochs, "ALIGN_S", HANGS_S)
+    monkeypatch.setattr(epoch_source, "ALIGN_S", HANGS_S)
     topic, queries = kafka.topic(4), kafka.topic(4)
     own = [Partition(topic, number) for number in (1, 3)]
     rng = np.random.default_rng(2)
@@ -45,7 +45,7 @@ def test_epochs_of_a_topic(kafka: Cluster, tmp_path: Path, monkeypatch: pytest.M
         assert shard.closed(5, HANGS_S) is not None
         write(own[0], *some(own[0]), encode_marker(6), *some(own[0]))
         with monkeypatch.context() as patch:
-            patch.setattr(epochs, "ALIGN_S", 0.1)
+            patch.setattr(epoch_source, "ALIGN_S", 0.1)
             assert shard.closed(6, HANGS_S) is None
         for partition in own:
             write(partition, *some(partition), encode_marker(7))
@@ -76,7 +76,7 @@ def test_what_lies_behind_a_transaction_lets_an_epoch_go(
     behind its last record."""
     from kafka import KafkaProducer
 
-    monkeypatch.setattr(epochs, "ALIGN_S", 0.1)
+    monkeypatch.setattr(epoch_source, "ALIGN_S", 0.1)
     topic, queries = kafka.topic(2), kafka.topic(2)
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap, transactional_id=topic)
     producer.init_transactions()

@@ -26,9 +26,9 @@ PARTITIONS = 3
 ROUNDS = 30  # that are written before each start
 CHECKED = 30  # epochs of those that were closed: a slow replay each
 POINTS = (
-    "ingest.cluster.closings:Closings.close",
-    "ingest.cluster.closings:Closings.ended",
-    "ingest.cluster.epochs:NotedEpoch.note",
+    "ingest.cluster.epoch_log:EpochLog.close",
+    "ingest.cluster.epoch_log:EpochLog.ended",
+    "ingest.cluster.epoch_source:NotedEpoch.note",
     "ingest.state.directory:CheckpointDirectory.commit",
     "ingest.state.journal:Journal.append",
     "ingest.state.journal:Journal.sync",

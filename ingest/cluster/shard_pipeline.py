@@ -23,9 +23,9 @@ from ..pipeline.pipeline import Pipeline
 from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 from ..timers import now_ms
-from .closings import Closings, Taken
-from .epochs import EpochSource, NotedEpoch
-from .kind import settle
+from .cluster_manifest import settle
+from .epoch_log import EpochLog, Taken
+from .epoch_source import EpochSource, NotedEpoch
 from .opening import check_share, open_source, updates_of
 from .ownership import Ownership
 from .removals import SharedGraph
@@ -33,30 +33,30 @@ from .spec import ShardSpec, ShardState, ShardStatus
 
 if TYPE_CHECKING:
     from ..sources.kafka.source import KafkaSource
-    from .keep import Keeper
+    from .checkpoint_mirror import CheckpointMirror
 
 NOTE_EVERY_S = 0.2  # how far behind it is
 
 
-class Lane:
+class ShardPipeline:
     """The pipeline of `spec` that reads one way, "out" or "in". Raises nothing: `state` and
     `problem` tell what became of it, `saved` whether it ended with a last checkpoint, and `last`
     what that failed of."""
 
-    def __init__(self, spec: ShardSpec, way: str, closings: Closings) -> None:
+    def __init__(self, spec: ShardSpec, way: str, epoch_log: EpochLog) -> None:
         self.way = way
         self.state: ShardState = "starting"
         self.problem: str | None = None
         self.saved = False
         self.last: Exception | None = None
         self.pipeline: Pipeline | None = None  # from "running" on
-        self.keeper: Keeper | None = None
+        self.mirror: CheckpointMirror | None = None
         self.lag = 0  # records, when last noted
         self.seconds_behind = 0.0
         self.highest_epoch = 0
         self._edges = self._version = 0
         self._spec = spec
-        self._closings = closings
+        self._epoch_log = epoch_log
         self._away: str | None = None  # why the source cannot be read, when last noted
         self._over = threading.Event()
         self._checkpoints = True  # whether a last one is taken
@@ -88,12 +88,12 @@ class Lane:
     def trouble(self) -> str | None:
         """Why it ended; or why its source cannot be read at the moment, or its checkpoints cannot
         be kept; None: nothing is wrong."""
-        kept = None if self.keeper is None else self.keeper.status.problem
+        kept = None if self.mirror is None else self.mirror.status.problem
         return self.problem or self._away or (kept and f"not kept: {kept}")
 
     def figures_in(self, status: ShardStatus) -> ShardStatus:
         """The status with the figures of this pipeline, if there is one yet."""
-        pipeline, keeper = self.pipeline, self.keeper
+        pipeline, mirror = self.pipeline, self.mirror
         if pipeline is None:
             return status
         checkpoint = pipeline.stats.checkpoint_figures
@@ -105,7 +105,7 @@ class Lane:
             edges=self._edges,
             version=self._version,
             checkpoint_time=None if checkpoint is None else checkpoint.time,
-            kept_time=None if keeper is None else keeper.status.time,
+            kept_time=None if mirror is None else mirror.status.time,
         )
 
     # Its thread ------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Lane:
         else:
             self.state = "stopped"
         finally:
-            self._closings.finish()
+            self._epoch_log.finish()
 
     def _begun(self, source: EpochSource, partitions: int) -> Pipeline:
         """A pipeline that goes on from its checkpoint, if there is one here or in kept storage."""
@@ -181,11 +181,13 @@ class Lane:
         if self._spec.keep is None:
             yield
             return
-        from .keep import Keeper
+        from .checkpoint_mirror import CheckpointMirror
 
         directory = self._spec.directory(self.way)
-        with Keeper(self._spec.keep, self._spec.number, directory, self._part) as self.keeper:
-            self.keeper.start()
+        with CheckpointMirror(
+            self._spec.keep, self._spec.number, directory, self._part
+        ) as self.mirror:
+            self.mirror.start()
             yield
 
     def _looked(
@@ -211,7 +213,7 @@ class Lane:
     # What its source calls: see `epochs.Closer` ----------------------------------------------
 
     def close(self, epoch: int, moment: GraphView) -> Taken:
-        return self._closings.close(epoch, moment)
+        return self._epoch_log.close(epoch, moment)
 
     def ended(self, floor: int, closed: Future[Taken] | None) -> None:
-        self._closings.ended(self.way, floor, closed)
+        self._epoch_log.ended(self.way, floor, closed)

@@ -1,6 +1,6 @@
 """Kept storage: a shard's newest checkpoints, copied to a place that outlives its disk.
 
-Idea: a checkpoint never changes once it is committed, and it is sealed by its manifest. So a keeper
+Idea: a checkpoint never changes once it is committed, and it is sealed by its manifest. So a mirror
 need not take part in anything: it looks at the directory, copies what is new, the manifest last,
 and the manifest makes the copy whole. The journal is not kept. A shard that starts from a kept
 checkpoint (`restore`) reads the log again from there: no update is lost or applied twice, but
@@ -21,7 +21,7 @@ two keepers that do not know of each other never mix their files.
 Invariants, at any moment and so after any crash:
 1. A copy is whole if and only if its manifest is there.
 2. Once there was a whole copy, there is one.
-3. Once a keeper has taken over, the one before it begins to complete no copy, and removes none.
+3. Once a mirror has taken over, the one before it begins to complete no copy, and removes none.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from ..state.directory import checkpoint_numbers, checkpoint_path
 from ..types import Closing
 from .copies import TOKEN, copies_in, number_of, place_of
 from .copies import folder_of as folder_of
-from .places import Place
 from .restore import restore as restore
+from .storage import Storage
 
 KEPT = 2  # whole copies
 LONGEST_WAIT_S = 60.0  # before a place that failed is tried again
 
 
 @dataclass(frozen=True)
-class KeptStatus:
-    """How far keeping is. number, time: of the newest checkpoint that this keeper has copied, and
+class MirrorStatus:
+    """How far keeping is. number, time: of the newest checkpoint that this mirror has copied, and
     when it was taken, ms since 1970; None before the first. problem: what has failed since; None
     if nothing has."""
 
@@ -61,21 +61,21 @@ class KeptStatus:
     problem: str | None = None
 
 
-class Keeper(Closing):
+class CheckpointMirror(Closing):
     """Copies the checkpoints of `directory`, each soon after it was committed, by a thread of its
     own from `start` on. A place that fails does not stop the stream: it is tried again, and
     `status` and the event "not kept" tell of it. `close` copies the last one first.
 
-    keep: a path, a URI, or a `Place`. number, part: of the shard, as for `folder_of`. interval_s:
+    keep: a path, a URI, or a `Storage`. number, part: of the shard, as for `folder_of`. interval_s:
     between two looks at the directory. Raises CheckpointError if `keep` names no place.
 
-    >>> from ingest.cluster.keep import Keeper, restore
+    >>> from ingest.cluster.checkpoint_mirror import CheckpointMirror, restore
     >>> log = ingest.SqliteLog("log")
     >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
-    >>> with Keeper("kept", 0, "state") as keeper:
+    >>> with CheckpointMirror("kept", 0, "state") as mirror:
     ...     with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
     ...         _ = pipeline.run("end")
-    >>> keeper.status.number
+    >>> mirror.status.number
     1
     >>> restore("kept", 0, "another")
     True
@@ -87,14 +87,14 @@ class Keeper(Closing):
 
     def __init__(
         self,
-        keep: str | Place,
+        keep: str | Storage,
         number: int,
         directory: str | os.PathLike[str],
         part: str = "",
         *,
         interval_s: float = 1.0,
     ) -> None:
-        self.status = KeptStatus()
+        self.status = MirrorStatus()
         self._place = place_of(keep, number, part)
         self._directory = Path(directory)
         self._interval_s = interval_s
@@ -115,7 +115,7 @@ class Keeper(Closing):
 
     def start(self) -> None:
         """Keep from now on, beside the stream."""
-        self._thread = threading.Thread(target=self._run, name="lpma-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="lpma-mirror", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -150,7 +150,7 @@ class Keeper(Closing):
     def _note(self, problem: str) -> None:
         if self.status.problem is None:  # not again at every try
             log_event("not kept", logging.WARNING, place=str(self._place), problem=problem)
-        self.status = KeptStatus(self.status.number, self.status.time, problem)
+        self.status = MirrorStatus(self.status.number, self.status.time, problem)
 
     def _newest(self) -> int | None:
         numbers = checkpoint_numbers(self._directory)
@@ -165,7 +165,7 @@ class Keeper(Closing):
             with suppress(CheckpointError):
                 self._place.remove(copy, MANIFEST)
             raise
-        self.status = KeptStatus(number, found.time)
+        self.status = MirrorStatus(number, found.time)
         log_event("kept", place=str(self._place), number=number, bytes=found.nbytes)
         self._remove_others(copy)  # keep 5
 
@@ -196,13 +196,13 @@ class Keeper(Closing):
     def _check(self) -> None:
         if self._place.read(TOKEN) != self._token:
             raise LockedError(
-                f"{self._place}: another keeper has taken over: two shards share a number, or one "
+                f"{self._place}: another mirror has taken over: two shards share a number, or one "
                 "that was given up runs on; end it"
             )
 
     def _remove_others(self, newest: str) -> None:
         """Remove all copies but `newest` and the best one before it. What is not whole was left by
-        a keeper that is gone, and so was what has the same number or a higher one."""
+        a mirror that is gone, and so was what has the same number or a higher one."""
         whole, all_there = copies_in(self._place)
         before = [copy for copy in whole if number_of(copy) < number_of(newest)]
         kept = {newest, *before[-(KEPT - 1) :]}

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import Partition, Pipeline, SqliteLog
-from ingest.cluster import epochs as epochs_module
-from ingest.cluster.epochs import EpochSource, NotedEpoch
+from ingest.cluster import epoch_source as epochs_module
+from ingest.cluster.epoch_source import EpochSource, NotedEpoch
 from ingest.cluster.ownership import Ownership
 from ingest.formats.markers import encode_marker
 from ingest.pipeline.graph_requests import GraphView

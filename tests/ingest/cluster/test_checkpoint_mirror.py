@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ingest import Pipeline, SqliteLog
-from ingest.cluster import keep
-from ingest.cluster.keep import Keeper, KeptStatus, restore
-from ingest.cluster.places import Place
+from ingest.cluster import checkpoint_mirror
+from ingest.cluster.checkpoint_mirror import CheckpointMirror, MirrorStatus, restore
+from ingest.cluster.storage import Storage
 from ingest.state.checkpoint import read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from ingest.state.inspection import verify_directory
@@ -22,14 +22,14 @@ from tests.support.waiting import wait_for
 
 
 def test_the_last_two_are_kept_and_no_more(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path
 ) -> None:
-    keeper = Keeper(place, 3, tmp_path / "state")
+    mirror = CheckpointMirror(place, 3, tmp_path / "state")
     for expected in ([0], [0, 1], [1, 2], [2, 3]):
-        keeper.look()
-        keeper.look()  # nothing new
+        mirror.look()
+        mirror.look()  # nothing new
         assert whole(store) == expected
-        assert keeper.status.number == expected[-1]
+        assert mirror.status.number == expected[-1]
         gone_on(stream, tmp_path)
     folders = {name.split("/")[3] for name in store.objects}
     assert len(folders) == 3, f"two copies and the token: {folders}"
@@ -37,22 +37,22 @@ def test_the_last_two_are_kept_and_no_more(
 
 
 def test_a_keeper_of_its_own_thread_and_the_last_one(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path
 ) -> None:
-    with Keeper(place, 0, tmp_path / "state", interval_s=0.01) as keeper:
-        keeper.start()
-        wait_for(lambda: keeper.status == KeptStatus(0, keeper.status.time), "the first copy")
+    with CheckpointMirror(place, 0, tmp_path / "state", interval_s=0.01) as mirror:
+        mirror.start()
+        wait_for(lambda: mirror.status == MirrorStatus(0, mirror.status.time), "the first copy")
         gone_on(stream, tmp_path)
-    assert keeper.status.number == 1
-    keeper.close()
+    assert mirror.status.number == 1
+    mirror.close()
 
 
 def test_killed_anywhere_a_whole_copy_is_left(
-    stream: Pipeline, place: Place, store: ObjectStore, log: SqliteLog, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, log: SqliteLog, tmp_path: Path
 ) -> None:
     expected = unbroken(log)
     for _ in range(2):
-        Keeper(place, 0, tmp_path / "state").look()
+        CheckpointMirror(place, 0, tmp_path / "state").look()
         gone_on(stream, tmp_path)
     before = dict(store.objects)
     completed, call = False, 0
@@ -61,7 +61,7 @@ def test_killed_anywhere_a_whole_copy_is_left(
         store.objects |= before
         store.stop_at(call)
         try:
-            Keeper(place, 0, tmp_path / "state").look()
+            CheckpointMirror(place, 0, tmp_path / "state").look()
             completed = True
         except Stopped:
             pass
@@ -72,26 +72,26 @@ def test_killed_anywhere_a_whole_copy_is_left(
         assert not [p for p in verify_directory(directory).problems if "journal" not in p]
         if call % 4 == 0 or completed:
             assert resumed(log, directory, True) == expected
-        keeper = Keeper(place, 0, tmp_path / "state")
-        keeper.look()
-        assert whole(store) == [1, 2], "the next keeper cleans up"
+        mirror = CheckpointMirror(place, 0, tmp_path / "state")
+        mirror.look()
+        assert whole(store) == [1, 2], "the next mirror cleans up"
         assert len({name.split("/")[3] for name in store.objects}) == 3
         call += 1
     assert call > 8
 
 
 def test_a_failed_write_leaves_no_part(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path
 ) -> None:
-    keeper = Keeper(place, 0, tmp_path / "state")
+    mirror = CheckpointMirror(place, 0, tmp_path / "state")
 
     def fail(name: str) -> None:
         if name == "write":
             raise OSError("no more room")
 
     store.on_call = fail
-    keeper.look()
-    assert "no more room" in (keeper.status.problem or "")
+    mirror.look()
+    assert "no more room" in (mirror.status.problem or "")
     assert list(store.objects) == ["bucket/kept/shard-0000/keeper"]
 
     def fail_late(name: str) -> None:
@@ -99,15 +99,15 @@ def test_a_failed_write_leaves_no_part(
             raise OSError("no more room")  # for the manifest
 
     store.on_call = fail_late
-    keeper.look()
+    mirror.look()
     assert list(store.objects) == ["bucket/kept/shard-0000/keeper"]
 
 
 def test_a_place_that_fails_is_told_of_and_tried_again(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path,
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    keeper = Keeper(place, 0, tmp_path / "state")
+    mirror = CheckpointMirror(place, 0, tmp_path / "state")
     failing = [True]
 
     def fail(name: str) -> None:
@@ -116,41 +116,41 @@ def test_a_place_that_fails_is_told_of_and_tried_again(
 
     store.on_call = fail
     with caplog.at_level(logging.WARNING, "lpma.ingest"):
-        keeper.look()
-        keeper.look()
+        mirror.look()
+        mirror.look()
     assert [event_of(record) for record in caplog.records] == ["not kept"]
-    assert keeper.status.number is None
-    assert "the bucket is away" in (keeper.status.problem or "")
+    assert mirror.status.number is None
+    assert "the bucket is away" in (mirror.status.problem or "")
     failing[0] = False
-    keeper.look()
-    assert keeper.status == KeptStatus(0, keeper.status.time)
+    mirror.look()
+    assert mirror.status == MirrorStatus(0, mirror.status.time)
     assert stream.stats.operations == 0
 
 
 def test_removed_while_it_is_copied(
-    stream: Pipeline, place: Place, store: ObjectStore, log: SqliteLog, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, log: SqliteLog, tmp_path: Path
 ) -> None:
     directory = gone_on(stream, tmp_path)
-    keeper = Keeper(place, 0, directory)
+    mirror = CheckpointMirror(place, 0, directory)
 
     def remove(name: str) -> None:
         if name == "write":
             shutil.rmtree(checkpoint_path(directory, 1), ignore_errors=True)
 
     store.on_call = remove
-    keeper.look()
+    mirror.look()
     assert whole(store) == [1]
     assert restore(place, 0, tmp_path / "other")
     assert resumed(log, tmp_path / "other", True) == unbroken(log)
 
 
 def test_gone_before_it_is_opened(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path,
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """The pipeline takes two more just then: nothing is wrong, and the next look has the newest."""
     directory = gone_on(stream, tmp_path)
-    keeper = Keeper(place, 0, directory)
+    mirror = CheckpointMirror(place, 0, directory)
     read = read_checkpoint
 
     def too_late(path: Path, number: int) -> Any:
@@ -160,28 +160,28 @@ def test_gone_before_it_is_opened(
             assert not path.exists()
         return read(path, number)
 
-    monkeypatch.setattr(keep, "read_checkpoint", too_late)
-    keeper.look()
-    assert keeper.status == KeptStatus()
-    keeper.look()
+    monkeypatch.setattr(checkpoint_mirror, "read_checkpoint", too_late)
+    mirror.look()
+    assert mirror.status == MirrorStatus()
+    mirror.look()
     assert whole(store) == [3]
 
 
 def test_what_is_damaged_here_is_not_kept(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path
 ) -> None:
     graph = checkpoint_path(tmp_path / "state", 0) / "graph.lpma"
     data = bytearray(graph.read_bytes())
     data[-1] ^= 1
     graph.write_bytes(data)
-    keeper = Keeper(place, 0, tmp_path / "state")
-    keeper.look()
-    assert "damaged" in (keeper.status.problem or "")
+    mirror = CheckpointMirror(place, 0, tmp_path / "state")
+    mirror.look()
+    assert "damaged" in (mirror.status.problem or "")
     assert whole(store) == []
 
 
 def test_an_object_that_is_shorter_there_completes_no_copy(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path
 ) -> None:
     def cut(name: str) -> None:
         for path in store.objects:
@@ -189,37 +189,37 @@ def test_an_object_that_is_shorter_there_completes_no_copy(
                 store.objects[path] = b"short"
 
     store.on_call = cut
-    keeper = Keeper(place, 0, tmp_path / "state")
-    keeper.look()
-    assert "not as it was written" in (keeper.status.problem or "")
+    mirror = CheckpointMirror(place, 0, tmp_path / "state")
+    mirror.look()
+    assert "not as it was written" in (mirror.status.problem or "")
     assert whole(store) == []
 
 
 def test_one_keeper_at_a_time(
-    stream: Pipeline, place: Place, store: ObjectStore, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, tmp_path: Path
 ) -> None:
-    first = Keeper(place, 0, tmp_path / "state")
+    first = CheckpointMirror(place, 0, tmp_path / "state")
     first.look()
-    Keeper(place, 0, tmp_path / "elsewhere")
+    CheckpointMirror(place, 0, tmp_path / "elsewhere")
     gone_on(stream, tmp_path)
     before = whole(store)
     first.look()
-    assert "another keeper" in (first.status.problem or "")
+    assert "another mirror" in (first.status.problem or "")
     assert whole(store) == before == [0]
 
 
 def test_a_history_that_was_given_up_is_removed(
-    stream: Pipeline, place: Place, store: ObjectStore, log: SqliteLog, tmp_path: Path
+    stream: Pipeline, place: Storage, store: ObjectStore, log: SqliteLog, tmp_path: Path
 ) -> None:
-    Keeper(place, 0, tmp_path / "state").look()
+    CheckpointMirror(place, 0, tmp_path / "state").look()
     shutil.copytree(tmp_path / "state", tmp_path / "copy")  # of long ago
     for _ in range(3):
-        Keeper(place, 0, gone_on(stream, tmp_path)).look()
+        CheckpointMirror(place, 0, gone_on(stream, tmp_path)).look()
     assert whole(store) == [2, 3]
     (tmp_path / "copy" / "fence").unlink()
     with SqliteLog(log.path) as again:
         with Pipeline.resume(tmp_path / "copy", again, accept_journal_loss=True, **OPTIONS) as old:
             old.step()
-        Keeper(place, 0, tmp_path / "copy").look()
+        CheckpointMirror(place, 0, tmp_path / "copy").look()
     newest = checkpoint_numbers(tmp_path / "copy")[-1]
     assert whole(store)[-1] == newest

@@ -1,14 +1,14 @@
-"""Supersteps between processes: a desk at each shard, and what the driver calls.
+"""Supersteps between processes: a box at each shard, and what the driver calls.
 
 Idea: messages go straight from the shard that wrote them to the shard that reads them, as in
-Pregel. The driver calls `step` on all desks at once, and gets their summaries when every message of
+Pregel. The driver calls `step` on all boxes at once, and gets their summaries when every message of
 that step is delivered: this is the barrier. So it never sees a message, and what it does in a step
 grows with the number of shards alone.
 
 Invariants:
-1. A message of step k lies in the receiver's box of step k before any desk begins step k + 1.
+1. The receiver's box holds a message of step k before any box begins step k + 1.
 2. Messages of another run, or of another step than the next, are refused: an error at the sender.
-3. A desk that is gone, because its shard started again or newer desks took its place, is a
+3. A box that is gone, because its shard started again or newer boxes took its place, is a
    LookupError for whoever calls it.
 """
 
@@ -34,7 +34,7 @@ STEP_TIMEOUT_S = 600.0  # of one superstep, or of the making of a result
 Send = Callable[[str, int, "list[Message | None]"], None]
 
 
-class Desk:
+class ReplyBox:
     """One shard's place in one run: a worker, and the boxes of its messages. send: (run, step,
     outbox) → delivers outbox[i] to shard i, those that are None excepted, and waits until all are
     delivered."""
@@ -68,7 +68,7 @@ class Desk:
     def deliver(self, step: int, sender: int, message: Message) -> None:
         """Put a message into the box that step `step` reads."""
         with self._lock:
-            # A sender may be done with a step that this desk has not begun yet.
+            # A sender may be done with a step that this box has not begun yet.
             if step not in (self._next, self._next + 1):
                 raise LookupError(f"a message for step {step}, but step {self._next} is next")
             self._boxes.setdefault(step, [None] * self._shards)[sender] = message
@@ -78,33 +78,33 @@ class Desk:
         return getattr(self._worker, method)(*args)
 
 
-class Desks:
-    """The desks of one shard, by run."""
+class ReplyBoxes:
+    """The boxes of one shard, by run."""
 
     def __init__(self, shard: int, shards: int, send: Send) -> None:
         self._shard, self._shards, self._send = shard, shards, send
         self._lock = threading.Lock()
-        self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._boxes: OrderedDict[str, ReplyBox] = OrderedDict()
 
     def open(self, run: str, worker: Worker) -> None:
-        """A desk for a run that begins."""
+        """A box for a run that begins."""
         with self._lock:
-            self._desks[run] = Desk(run, worker, self._shards, self._send)
-            while len(self._desks) > DESKS:
-                self._desks.popitem(last=False)
+            self._boxes[run] = ReplyBox(run, worker, self._shards, self._send)
+            while len(self._boxes) > DESKS:
+                self._boxes.popitem(last=False)
 
     def close(self, run: str) -> None:
-        """Give up a run's desk; does nothing if it has none."""
+        """Give up a run's box; does nothing if it has none."""
         with self._lock:
-            self._desks.pop(run, None)
+            self._boxes.pop(run, None)
 
-    def at(self, run: str) -> Desk:
-        """The desk of a run. Raises LookupError if there is none (invariant 3)."""
+    def at(self, run: str) -> ReplyBox:
+        """The box of a run. Raises LookupError if there is none (invariant 3)."""
         with self._lock:
-            if run not in self._desks:
+            if run not in self._boxes:
                 raise LookupError(f"shard {self._shard} has nothing of this run any more")
-            self._desks.move_to_end(run)
-            return self._desks[run]
+            self._boxes.move_to_end(run)
+            return self._boxes[run]
 
 
 class DeskWorkers:
@@ -161,6 +161,6 @@ class DeskWorkers:
 
 
 def _given_up(handles: Sequence[Handle], run: str) -> None:
-    """Let all give up the desks of a run; nobody waits for that."""
+    """Let all give up the boxes of a run; nobody waits for that."""
     for handle in handles:
         handle.ask("close_desk", run)

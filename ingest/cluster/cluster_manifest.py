@@ -28,11 +28,11 @@ _PLACES = (FILE, f"out/{FILE}")  # of a shard: with one pipeline, with two
 
 
 @dataclass(frozen=True)
-class ClusterKind:
+class ClusterManifest:
     """What all shards of a graph agree on, for as long as their checkpoints last.
 
-    >>> from ingest.cluster.kind import ClusterKind
-    >>> str(ClusterKind(2, "updates", directed=False, names=True))
+    >>> from ingest.cluster.cluster_manifest import ClusterManifest
+    >>> str(ClusterManifest(2, "updates", directed=False, names=True))
     "2 shards of 'updates', undirected, with names"
     """
 
@@ -43,7 +43,7 @@ class ClusterKind:
     names: bool = False
 
     @classmethod
-    def of(cls, spec: ShardSpec) -> ClusterKind:
+    def of(cls, spec: ShardSpec) -> ClusterManifest:
         """That of a shard's cluster."""
         return cls(spec.shards, spec.topic, spec.directed, spec.predecessors, spec.names)
 
@@ -57,7 +57,7 @@ class ClusterKind:
     def check(self, found: bytes, where: object) -> None:
         """Raise CheckpointError unless `found`, the content of a file, is this kind."""
         try:
-            other = ClusterKind(**json.loads(found))
+            other = ClusterManifest(**json.loads(found))
         except (ValueError, TypeError):
             raise CheckpointError(
                 f"{where}: is damaged: remove it if you know that this is a cluster of {self}"
@@ -74,7 +74,7 @@ class ClusterKind:
         return json.dumps(asdict(self)).encode()
 
 
-def check_directory(checkpoint: str, kind: ClusterKind) -> None:
+def check_directory(checkpoint: str, kind: ClusterManifest) -> None:
     """Raise CheckpointError if what lies in the directory of all shards, as far as it can be seen
     from here, is of another kind."""
     for shard in sorted(Path(checkpoint).glob("shard-*")):
@@ -84,7 +84,7 @@ def check_directory(checkpoint: str, kind: ClusterKind) -> None:
 def settle(spec: ShardSpec, way: str) -> None:
     """Compare the kind of this shard with what lies in its directory, or in kept storage if there
     is nothing, and write it down where it is not yet. Raises CheckpointError if they differ."""
-    kind, directory = ClusterKind.of(spec), Path(spec.directory(way))
+    kind, directory = ClusterManifest.of(spec), Path(spec.directory(way))
     if _check_any((Path(spec.own_directory) / name for name in _PLACES), kind):
         if (directory / FILE).exists():
             return
@@ -104,7 +104,7 @@ def settle(spec: ShardSpec, way: str) -> None:
         raise CheckpointError(f"{directory}: cannot hold checkpoints: {error}") from error
 
 
-def _check_any(files: Iterable[Path], kind: ClusterKind) -> bool:
+def _check_any(files: Iterable[Path], kind: ClusterManifest) -> bool:
     """Whether one of these is there. Raises CheckpointError if it is of another kind."""
     found = False
     for path in files:

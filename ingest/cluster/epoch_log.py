@@ -55,7 +55,7 @@ class _Held:
     made: Any = None
 
 
-class Closings:
+class EpochLog:
     """The epochs of a shard whose pipelines are named `ways`, the one of out-edges first. Methods
     may be called from any thread, `close` and `ended` by the pipelines alone."""
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from ingest import Pipeline, SqliteLog
-from ingest.cluster.keep import Keeper, restore
+from ingest.cluster.checkpoint_mirror import CheckpointMirror, restore
 from tests.ingest.cluster.keeping import gone_on, resumed, unbroken
 from tests.support.kills import Ended, Place, run
 
 POINTS = (
-    "ingest.cluster.keep:Keeper._copy",
-    "ingest.cluster.places:Place.remove",
-    "ingest.cluster.places:Place.write",
+    "ingest.cluster.checkpoint_mirror:CheckpointMirror._copy",
+    "ingest.cluster.storage:Storage.remove",
+    "ingest.cluster.storage:Storage.write",
     "ingest.cluster.restore:_fetch_file",
     "os:fsync",
     "os:mkdir",
@@ -29,7 +29,7 @@ POINTS = (
 
 def keep(folder: Path) -> None:
     """Copy the newest checkpoint, once it is the third."""
-    Keeper(str(folder / "kept"), 0, folder / "state").look()
+    CheckpointMirror(str(folder / "kept"), 0, folder / "state").look()
 
 
 def bring_back(folder: Path) -> None:
@@ -42,7 +42,7 @@ class Kept:
     def __init__(self, stream: Pipeline, log: SqliteLog, directory: Path) -> None:
         self._log, self._begun = log, directory / "begun"
         for _ in range(2):
-            Keeper(str(self._begun / "kept"), 0, gone_on(stream, directory)).look()
+            CheckpointMirror(str(self._begun / "kept"), 0, gone_on(stream, directory)).look()
         gone_on(stream, directory)
         stream.close(checkpoint=False)
         shutil.copytree(directory / "state", self._begun / "state")

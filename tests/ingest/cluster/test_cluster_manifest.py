@@ -11,7 +11,7 @@ import pytest
 
 import ingest
 from ingest import Cluster, PartitionedSink, SqliteLog
-from ingest.cluster.kind import FILE, ClusterKind, check_directory, settle
+from ingest.cluster.cluster_manifest import FILE, ClusterManifest, check_directory, settle
 from ingest.cluster.partitioned import create_sharded
 from ingest.cluster.spec import ShardSpec
 from ingest.errors import CheckpointError, ClusterError, IngestError, SourceError
@@ -53,7 +53,7 @@ def test_another_kind_is_refused_before_anything_starts(
     with pytest.raises(CheckpointError) as told:
         Cluster(log, checkpoint=tmp_path / "state", **options)
     message = str(told.value)
-    assert str(ClusterKind(2, "updates", **begun)) in message, "what is there"
+    assert str(ClusterManifest(2, "updates", **begun)) in message, "what is there"
     assert said in message or "directed" in message, "and what was said"
     assert "another checkpoint directory" in message
     assert sorted(tmp_path.rglob("*")) == before
@@ -96,7 +96,7 @@ def test_a_damaged_file_is_told(log: SqliteLog, tmp_path: Path) -> None:
     for content in (b"{", b"{}", b'{"color": 3}'):
         (tmp_path / "shard-0000" / FILE).write_bytes(content)
         with pytest.raises(CheckpointError, match="damaged"):
-            check_directory(str(tmp_path), ClusterKind(2, "updates"))
+            check_directory(str(tmp_path), ClusterManifest(2, "updates"))
 
 
 def test_places_that_hold_no_checkpoints(

@@ -22,7 +22,7 @@ from ..errors import CheckpointError
 PIECE_BYTES = 4 << 20  # read and written at once
 
 
-class Place:
+class Storage:
     """A folder of a file system, by names with "/" between their parts.
 
     Every method raises CheckpointError if the place does not answer or refuses.
@@ -38,8 +38,8 @@ class Place:
         """The place that `address` names: the path of a directory, or a URI such as
         s3://bucket/folder, gs://bucket/folder or file:///path. Raises CheckpointError on any other.
 
-        >>> from ingest.cluster.places import Place
-        >>> place = Place.of("kept")
+        >>> from ingest.cluster.storage import Storage
+        >>> place = Storage.of("kept")
         >>> place.write("shard-0000/a", b"1")
         >>> place.list(), place.read("shard-0000/a")
         ({'shard-0000/a': 1}, b'1')
@@ -62,8 +62,8 @@ class Place:
     def __str__(self) -> str:
         return self.root
 
-    def within(self, folder: str) -> Place:
-        return Place(self._filesystem, f"{self.root}/{folder}")
+    def within(self, folder: str) -> Storage:
+        return Storage(self._filesystem, f"{self.root}/{folder}")
 
     @contextmanager
     def _telling(self, name: str, done: str) -> Iterator[str]:
