@@ -169,12 +169,19 @@ class Polled(NamedTuple):
         have the same bytes. None for rows of a file: its identity covers every byte."""
         if isinstance(self.value, Columns):
             return None
-        value = self.value[-1] if isinstance(self.value, Values) else self.value
+        value: Any = self.final.value
         data = value.value if isinstance(value, Rejected) else value
         time = self.time.to_bytes(8, "little", signed=True)
         digest = hashlib.blake2b(time, digest_size=_DIGEST_BYTES)
         digest.update(data)
         return RecordFingerprint(self.last, digest.hexdigest())
+
+    @property
+    def final(self) -> Polled:
+        """The last of many records, by itself."""
+        if not isinstance(self.value, Values):
+            return self
+        return self._replace(offset=self.last, value=self.value[-1])
 
     def split(self, offset: int) -> tuple[Polled, Polled]:
         """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""
