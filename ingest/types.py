@@ -224,8 +224,8 @@ class Names:
     """The ends of a record's edges by name, a row each: uint32 or uint64, int64 if some are
     negative, or objects, each an int or a str. `dst` means nothing in a vertex operation."""
 
-    src: Array | list[Name]
-    dst: Array | list[Name]
+    src: Any  # an array, or a list of what it would hold
+    dst: Any
 
     def take(self, chosen: Array) -> Names:
         """Those of the rows where the mask bool[n] is true."""

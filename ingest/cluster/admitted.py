@@ -79,6 +79,7 @@ def _decoded(polled: Polled, readers: RowReaders, counts: Counter[str]) -> Recor
         counts["markers"] += 1
         return None
     fields = fields_of(readers.records, polled.partition.topic)
+    assert isinstance(value, bytes)
     record = decode_record(value, names=readers.names, fields=fields)
     counts["queries"] += len(record.queries)
     return None if record.queries else record
@@ -111,6 +112,7 @@ def _letter(polled: Polled, reason: str, names: bool) -> DeadLetter:
     elif isinstance(value, Columns):
         raw = encode_record(Record(value, names=Names(value.src, value.dst) if names else None))
     else:
+        assert isinstance(value, bytes)
         raw = value
     digest = hashlib.sha256(raw).digest()
     return DeadLetter(

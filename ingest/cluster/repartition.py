@@ -40,7 +40,7 @@ from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
 from ..state.journal import Chunk
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Polled
+from ..types import QUERIES, REPLIES, Polled, Rejected
 from .admitted import admit
 from .given import check_flags, check_interval, check_sink
 from .partitioned import PartitionedSink
@@ -286,7 +286,7 @@ def _size(polled: Polled) -> int:
     value = polled.value
     if isinstance(value, Columns):
         return _ROW_BYTES * len(value)
-    return len(value) if isinstance(value, bytes) else len(value.value)
+    return len(value.value if isinstance(value, Rejected) else value)
 
 
 def _stretches(polled: list[Polled]) -> list[Chunk]:

@@ -116,6 +116,21 @@ def _value(data: bytes, name: str) -> Any:
         raise RecordError(f"{name}: {error}", "malformed") from None
 
 
+def _word(kind: str, fields: Fields) -> str:
+    """The word by which the topic says this kind."""
+    said = (word for word, meant in fields.kinds.items() if meant == kind)
+    return kind if fields.kinds.get(kind, kind) == kind else next(said, kind)
+
+
+def _in_unit(time: int, unit: str | None, row: int) -> int:
+    """A time in ms in the topic's unit. Raises RecordError if it has no such integer."""
+    if unit == "s":
+        if time % 1000:
+            raise RecordError(f"time: row {row} has {time} ms, and the stream's times are seconds")
+        return time // 1000
+    return time * {"us": 1000, "ns": 1_000_000}.get(unit or "ms", 1)
+
+
 def write_json(
     fields: Fields,
     kind: Iterable[int],
@@ -146,9 +161,9 @@ def write_json(
         if name == "append" and w != fields.default_weight:
             given["weight"] = w
         if t is not None:
-            given["time"] = t
+            given["time"] = _in_unit(t, fields.time_unit, row)
         if name != fields.default_kind:
-            given["kind"] = name
+            given["kind"] = _word(name, fields)
         if missing := next((each for each in given if role[each] is None), None):
             raise RecordError(
                 f"{missing}: row {row} has {given[missing]!r}, for which the records of this "

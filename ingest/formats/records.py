@@ -88,7 +88,8 @@ def decode_record(
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, not {type(data).__name__}")
     if fields is not None and not is_msgpack(data):
-        fields = fields.of_topic()
+        if fields.time_unit is None:
+            fields = fields.of_topic()
         found = read_json(bytes(data), fields)
         if "time" in found:
             found["time"] = in_ms(found["time"], fields.time_unit or "ms")

@@ -109,13 +109,13 @@ class RowReader:
                     return
         found = [(form, self._row(form, value)) for value in values for form in [self._form(value)]]
         start = first
-        for form, group in groupby(found, lambda pair: None if pair[1] is None else pair[0]):
-            rows = [row for _, row in group]
-            if form is None:
-                yield Stretch(start, start + len(rows))
+        for one, group in groupby(found, lambda pair: None if pair[1] is None else pair[0]):
+            of_form = [row for _, row in group]
+            if one is None:
+                yield Stretch(start, start + len(of_form))
             else:
-                yield from form.stretches(rows, start)
-            start += len(rows)
+                yield from one.stretches(of_form, start)
+            start += len(of_form)
 
     def _form(self, value: bytes) -> _Form | None:
         """The form that reads whatever is read of those that begin so."""

@@ -54,7 +54,7 @@ class Reader:
         self._consumer, self._client = connect(
             KafkaConsumer, bootstrap, settings, timeout, **config
         )
-        self._records = type("Records", (PartitionRecords,), {})  # of this consumer
+        self._records: Any = type("Records", (PartitionRecords,), {})  # of this consumer
         self._consumer._fetcher.PartitionRecords = self._records
         self._fetching: dict[str, Any] = self._consumer._fetcher.config
         self._cluster = self._client.cluster

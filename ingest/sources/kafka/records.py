@@ -77,11 +77,8 @@ class PartitionRecords(Fetcher.PartitionRecords):
                     stop = stretch_of(places, at, self._most)
                     self.next_fetch_offset = int(offsets[stop - 1]) + 1
                     time = int(times[stop - 1]) if appended is None else appended
-                    if stop - at > 1:
-                        value: Any = Values(data, starts[at:stop], stops[at:stop])
-                    else:
-                        value = data[starts[at] : stops[at]] if starts[at] >= 0 else None
-                    yield polled(partition, int(offsets[at]), value, time)
+                    found = _values(data, starts[at:stop], stops[at:stop])
+                    yield polled(partition, int(offsets[at]), found, time)
                     at = stop
             # The last offset of a batch stays when compaction removes its last record.
             self.next_fetch_offset = batch.next_offset
@@ -96,6 +93,13 @@ class PartitionRecords(Fetcher.PartitionRecords):
             elif self._is_batch_aborted(batch):
                 return True
         return bool(batch.is_control_batch)
+
+
+def _values(data: bytes, starts: Any, stops: Any) -> bytes | Values | None:
+    """One value, or many; None: a record without one."""
+    if len(starts) > 1:
+        return Values(data, starts, stops)
+    return data[starts[0] : stops[0]] if starts[0] >= 0 else None
 
 
 def _places(batch: Any, partition: Partition) -> tuple[bytes, Places]:

@@ -68,7 +68,9 @@ def run_from(run: Execute, partition: Partition, start: Start, most: int) -> Pol
         "group_concat(length(value)) FROM records WHERE part = ? AND offset BETWEEN ? AND ?",
         (SMALL_BYTES, key, first, first + most - 1),
     ).fetchone()
-    sizes = np.fromstring(lengths or "", np.int64, sep=",")
+    if lengths is None:
+        return None
+    sizes = np.fromstring(lengths, np.int64, sep=",")
     large = np.flatnonzero(sizes > SMALL_BYTES)
     sizes = sizes[: large[0]] if len(large) else sizes
     if len(sizes) < 2:
@@ -76,7 +78,7 @@ def run_from(run: Execute, partition: Partition, start: Start, most: int) -> Pol
     last = run(
         "SELECT time FROM records WHERE part = ? AND offset = ?", (key, first + len(sizes) - 1)
     ).fetchone()
-    return Polled(partition, first, Values.packed(data, np.cumsum(sizes)), *last)
+    return Polled(partition, first, Values.packed(data or b"", np.cumsum(sizes)), *last)
 
 
 def queries_ahead(
