@@ -32,6 +32,7 @@ from lpma.batch.columns import Columns
 from ..closing import Closing
 from ..errors import PipelineError
 from ..fields import Records, checked_records, records_to_json
+from ..formats.row_reader import RowReaders
 from ..pipeline.outputs import Outputs
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
 from ..settings import DeadLetterSink
@@ -39,7 +40,7 @@ from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
 from ..state.journal import Chunk
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Polled
+from ..types import QUERIES, REPLIES, Polled, Rejected
 from .admitted import admit
 from .given import check_flags, check_interval, check_sink
 from .partitioned import PartitionedSink
@@ -123,7 +124,7 @@ class Repartition(Closing):
         predecessors = predecessors and directed
         self._names = names
         self._beginning = Beginning(source, directed, names)
-        self._records = checked_records(records)
+        self._readers = RowReaders(checked_records(records), names)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
         self._written = False  # whether something was, since the file was saved
@@ -134,7 +135,7 @@ class Repartition(Closing):
                 make_topics(sink, topic, partitions, predecessors, queries)
             settings = {
                 "directed": directed, "predecessors": predecessors, "names": names,
-                "records": records_to_json(self._records),
+                "records": records_to_json(self._readers.records),
                 "partitions": partitions or sink.partitions_of(topic), "shards": shards,
             }  # fmt: skip
             self.resumed = found is not None
@@ -239,7 +240,7 @@ class Repartition(Closing):
         """Steps 3 and 4 of `pending`, whose records are `polled`."""
         progress = self._progress
         topics = self._beginning.topics
-        admitted = admit(polled, self._sink, progress.seen, self._names, self._records, topics)
+        admitted = admit(polled, self._sink, progress.seen, self._readers, topics)
         for letter, kind in admitted.letters:
             self._outputs.reject(letter, kind)
         self._outputs.flush()  # 3
@@ -285,7 +286,7 @@ def _size(polled: Polled) -> int:
     value = polled.value
     if isinstance(value, Columns):
         return _ROW_BYTES * len(value)
-    return len(value) if isinstance(value, bytes) else len(value.value)
+    return len(value.value if isinstance(value, Rejected) else value)
 
 
 def _stretches(polled: list[Polled]) -> list[Chunk]:
