@@ -118,9 +118,11 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> 
             if not isinstance(column, np.ndarray) or column.dtype == object:
                 _note_names(faults, end, column)
             continue
-        unfit = (column < reading.base) | (column > reading.limit + reading.base)
+        right = end == "dst" and reading.right_limit is not None
+        most = reading.base + (reading.right_limit if right else reading.limit)  # type: ignore[operator]
+        unfit = (column < reading.base) | (column > most)
         what = "ids" if reading.has_ids else "indices"
-        ids = f"{what} go from {reading.base} to {reading.limit + reading.base}"
+        ids = f"{what} go from {reading.base} to {most}"
         _note(faults, unfit, f"{end}: {ids}", reading.has_ids)
     if "weight" in table:
         most = reading.max_weight
