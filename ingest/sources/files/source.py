@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from ...errors import OffsetError, SourceError
 from ...fields import Fields
@@ -77,7 +77,7 @@ class FileSource(Source):
         kinds: Mapping[str, str] | None = None,
         decimal: str | None = None,
         thousands: str | None = None,
-        time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
+        time_unit: str | None = None,
         bipartite: bool | None = None,
         clock: Callable[[], float] = monotonic,
         ids: Ids | None = None,
