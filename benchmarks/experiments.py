@@ -32,6 +32,7 @@ ON_CPU = {
     "as-of": "streams.as_of:as_of",
     "results": "streams.results:results",
     "records": "streams.records:records",
+    "rows": "streams.rows:rows",
     "kafka": "streams.kafka:kafka",
     "cluster": "cluster.rates:cluster",
     "cluster-model": "cluster.predicted:cluster_model",

@@ -126,7 +126,7 @@ class RecordSettings:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Self:
         """What `to_json` gave."""
-        records = records_from_json(content["records"])
+        records: Records = records_from_json(content["records"])
         own = {**content, "records": records, "names": _NAMED[content["ids"]]}
         del own["ids"]
         return cls(**own)

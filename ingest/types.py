@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 
 from lpma import Edges, Neighbors
@@ -87,10 +88,54 @@ class Rejected:
     is_name: bool = False
 
 
+class Values(Sequence[bytes]):
+    """The bytes of many records, where they lie in `data`: value i from starts[i] to stops[i].
+
+    >>> values = ingest.types.Values.of([b"ab", b"c"])
+    >>> len(values), values[1], list(values)
+    (2, b'c', [b'ab', b'c'])
+    """
+
+    __slots__ = ("data", "starts", "stops")
+
+    def __init__(self, data: bytes, starts: Array, stops: Array) -> None:
+        self.data, self.starts, self.stops = data, starts, stops
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> Values:
+        stops = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
+        return cls.packed(b"".join(values), stops)
+
+    @classmethod
+    def packed(cls, data: bytes, stops: Array) -> Values:
+        """Of values that lie one behind the other."""
+        starts = np.zeros_like(stops)
+        starts[1:] = stops[:-1]
+        return cls(data, starts, stops)
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest; 0 of none."""
+        return int((self.stops - self.starts).max(initial=0))
+
+    def __len__(self) -> int:
+        return len(self.stops)
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, places = self.data, zip(self.starts.tolist(), self.stops.tolist(), strict=True)
+        return iter([data[start:stop] for start, stop in places])
+
+    def __getitem__(self, at: Any) -> Any:
+        """One value, or those of a slice."""
+        if isinstance(at, slice):
+            return Values(self.data, self.starts[at], self.stops[at])
+        return self.data[self.starts[at] : self.stops[at]]
+
+
 class Polled(NamedTuple):
     """What one poll brings from one place of a partition: one encoded record, at one offset; or
-    operations that are decoded already, at as many offsets as there are rows. If vertices
-    go by names, their src and dst are names, as `Names` has them.
+    many, at consecutive offsets; or operations that are decoded already, at as many offsets as
+    there are rows. If vertices go by names, their src and dst are names, as `Names` has them.
 
     >>> place = ingest.Partition("updates", 0)
     >>> ingest.sources.Polled(place, 7, ingest.encode_row(1, 2)).last
@@ -99,8 +144,8 @@ class Polled(NamedTuple):
 
     partition: Partition
     offset: int
-    value: bytes | Columns | Rejected
-    time: int = 0  # when it was written, ms since 1970, if the source knows
+    value: bytes | Values | Columns | Rejected
+    time: int = 0  # when it, or the last of many, was written, ms since 1970, if the source knows
 
     @property
     def counts_rows(self) -> bool:
@@ -110,25 +155,43 @@ class Polled(NamedTuple):
     @property
     def last(self) -> int:
         """The last offset this covers."""
-        return self.offset + (len(self.value) - 1 if isinstance(self.value, Columns) else 0)
+        return self.offset + (
+            len(self.value) - 1 if isinstance(self.value, Columns | Values) else 0
+        )
+
+    @property
+    def records(self) -> int:
+        """How many there are; rows that are decoded already count as one."""
+        return len(self.value) if isinstance(self.value, Values) else 1
 
     @property
     def fingerprint(self) -> RecordFingerprint | None:
-        """A digest of the record's bytes and of its time, which tells records apart that have the
-        same bytes. None for rows of a file: its identity covers every byte."""
+        """Of the last record, a digest of its bytes and of its time, which tells records apart that
+        have the same bytes. None for rows of a file: its identity covers every byte."""
         if isinstance(self.value, Columns):
             return None
-        data = self.value.value if isinstance(self.value, Rejected) else self.value
+        value: Any = self.final.value
+        data = value.value if isinstance(value, Rejected) else value
         time = self.time.to_bytes(8, "little", signed=True)
         digest = hashlib.blake2b(time, digest_size=_DIGEST_BYTES)
         digest.update(data)
-        return RecordFingerprint(self.offset, digest.hexdigest())
+        return RecordFingerprint(self.last, digest.hexdigest())
+
+    @property
+    def final(self) -> Polled:
+        """The last of many records, by itself."""
+        if not isinstance(self.value, Values):
+            return self
+        return self._replace(offset=self.last, value=self.value[-1])
 
     def split(self, offset: int) -> tuple[Polled, Polled]:
         """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""
-        assert isinstance(self.value, Columns), "one record at one offset does not split"
+        assert isinstance(self.value, Columns | Values), "one record at one offset does not split"
         assert self.offset < offset <= self.last
         at = offset - self.offset
+        if isinstance(self.value, Values):
+            head, tail = self.value[:at], self.value[at:]
+            return self._replace(value=head), self._replace(offset=offset, value=tail)
         head, tail = self.value.rows(0, at), self.value.rows(at, len(self.value))
         return self._replace(value=head), self._replace(offset=offset, value=tail)
 
@@ -162,12 +225,12 @@ class Names:
     """The ends of a record's edges by name, a row each: uint32 or uint64, int64 if some are
     negative, or objects, each an int or a str. `dst` means nothing in a vertex operation."""
 
-    src: Array
-    dst: Array
+    src: Any  # an array, or a list of what it would hold
+    dst: Any
 
     def take(self, chosen: Array) -> Names:
         """Those of the rows where the mask bool[n] is true."""
-        return Names(self.src[chosen], self.dst[chosen])
+        return Names(np.asarray(self.src)[chosen], np.asarray(self.dst)[chosen])
 
 
 @dataclass(frozen=True)
@@ -185,6 +248,11 @@ class Record:
     producer: str | None = None
     seq: int | None = None
     names: Names | None = None
+
+    def rows(self, start: int, stop: int) -> Record:
+        """Those rows, as a record of the same producer."""
+        names = self.names and Names(self.names.src[start:stop], self.names.dst[start:stop])
+        return replace(self, batch=self.batch.rows(start, stop), names=names)
 
     def only(self, chosen: Array) -> Record:
         """The rows where the mask bool[n] is true, as a record of the same producer."""

@@ -240,7 +240,7 @@ class _Paced(SqliteLog):
         self._at = time.monotonic()
         self._may = 0.0
 
-    def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+    def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
         now, served = time.monotonic(), self._served
         rate, left = served.rate.value, served.until.value - self._given
         self._may = max_records if rate == ALL else min(self._may + rate * (now - self._at), 500.0)
@@ -249,9 +249,10 @@ class _Paced(SqliteLog):
         if most <= 0:
             time.sleep(min(timeout, 0.001))
             return []
-        polled = super().poll(most, 0.0)
-        self._given += len(polled)
-        self._may -= len(polled)
+        polled = super().poll_many(most, 0.0)
+        records = sum(one.records for one in polled)
+        self._given += records
+        self._may -= records
         return polled
 
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 from lpma.batch.columns import Columns
 
 from ..errors import IngestError, PipelineError, RecordError
-from ..formats.fast_rows import coalesce_rows
 from ..formats.markers import marker_of
 from ..formats.msgpack import short_text
 from ..formats.records import decode_record
+from ..formats.row_reader import RowReaders, as_columns
 from ..sources.base import LogWriter
-from ..types import Partition, Polled, Record
+from ..types import Names, Partition, Polled, Record
 
 
 def check_flags(error: type[IngestError], **flags: Any) -> None:
@@ -76,9 +76,9 @@ def records_of(topic: str, values: Any, names: bool) -> Iterator[Record]:
                 f"{type(value).__name__}"
             )
         polled.append(Polled(Partition(topic, 0), at, value))
-    for one in coalesce_rows(polled):
+    for one in as_columns(polled, RowReaders("msgpack", names)):
         if isinstance(one.value, Columns):
-            yield Record(one.value)
+            yield Record(one.value, names=Names(one.value.src, one.value.dst) if names else None)
         elif marker_of(one.value) is not None:
             raise RecordError("a marker is no update: `mark` writes them")
         else:

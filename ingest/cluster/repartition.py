@@ -31,6 +31,7 @@ from lpma.batch.columns import Columns
 
 from ..errors import PipelineError
 from ..fields import Records, checked_records, records_to_json
+from ..formats.row_reader import RowReaders
 from ..pipeline.outputs import Outputs
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
 from ..settings import DeadLetterSink
@@ -38,7 +39,7 @@ from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
 from ..state.journal import Chunk
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Closing, Polled
+from ..types import QUERIES, REPLIES, Closing, Polled, Rejected
 from .given import check_flags, check_interval, check_sink
 from .partitioned import PartitionedSink
 from .repartition_records import admit
@@ -122,7 +123,7 @@ class Repartition(Closing):
         predecessors = predecessors and directed
         self._names = names
         self._beginning = Beginning(source, directed, names)
-        self._records = checked_records(records)
+        self._readers = RowReaders(checked_records(records), names)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
         self._written = False  # whether something was, since the file was saved
@@ -133,7 +134,7 @@ class Repartition(Closing):
                 make_topics(sink, topic, partitions, predecessors, queries)
             settings = {
                 "directed": directed, "predecessors": predecessors, "names": names,
-                "records": records_to_json(self._records),
+                "records": records_to_json(self._readers.records),
                 "partitions": partitions or sink.partitions_of(topic), "shards": shards,
             }  # fmt: skip
             self.resumed = found is not None
@@ -238,7 +239,7 @@ class Repartition(Closing):
         """Steps 3 and 4 of `pending`, whose records are `polled`."""
         progress = self._progress
         topics = self._beginning.topics
-        admitted = admit(polled, self._sink, progress.seen, self._names, self._records, topics)
+        admitted = admit(polled, self._sink, progress.seen, self._readers, topics)
         for letter in admitted.letters:
             self._outputs.reject(letter)
         self._outputs.flush()  # 3
@@ -284,7 +285,7 @@ def _size(polled: Polled) -> int:
     value = polled.value
     if isinstance(value, Columns):
         return _ROW_BYTES * len(value)
-    return len(value) if isinstance(value, bytes) else len(value.value)
+    return len(value.value if isinstance(value, Rejected) else value)
 
 
 def _stretches(polled: list[Polled]) -> list[Chunk]:

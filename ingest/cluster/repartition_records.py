@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from lpma.batch.columns import Columns
 
 from ..errors import RecordError
-from ..fields import Records, fields_of
+from ..fields import fields_of
 from ..formats.encode import encode_record
-from ..formats.fast_rows import coalesce_rows
 from ..formats.markers import marker_of
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
+from ..formats.row_reader import RowReaders, as_columns
 from ..pipeline.record_decoder import MAX_PRODUCERS
 from ..types import Names, Partition, Polled, Record, Rejected
 from .encoding import Rows
@@ -45,21 +45,20 @@ def admit(
     polled: Iterable[Polled],
     sink: PartitionedSink,
     seen: Seen,
-    names: bool,
-    records: Records,
+    readers: RowReaders,
     topics: SourceTopics,
 ) -> Admitted:
     """What `sink` is to write of these. Depends on nothing but them, `seen` and `topics`. Raises
     SourceError for what cannot be written again at all."""
     found = Admitted()
-    for one in coalesce_rows(list(polled)):
+    for one in as_columns(list(polled), readers):
         try:
-            record = _decoded(one, names, records, found.counts)
+            record = _decoded(one, readers, found.counts)
             if record is None or _is_repeat(one.partition, record, seen, found):
                 continue
             rows = sink.checked(replace(record, producer=None, seq=None))
         except RecordError as error:
-            found.letters.append(_letter(one, error, names))
+            found.letters.append(_letter(one, error, readers.names))
             continue
         rows = topics.once(one.partition, rows)
         found.counts["operations"] += len(rows.batch)
@@ -67,20 +66,21 @@ def admit(
     return found
 
 
-def _decoded(polled: Polled, names: bool, records: Records, counts: Counter[str]) -> Record | None:
+def _decoded(polled: Polled, readers: RowReaders, counts: Counter[str]) -> Record | None:
     """The record, None if it is no update. Raises RecordError."""
     value = polled.value
     if isinstance(value, Columns):
         counts["records"] += len(value)
-        return Record(value, names=Names(value.src, value.dst) if names else None)
+        return Record(value, names=Names(value.src, value.dst) if readers.names else None)
     counts["records"] += 1
     if isinstance(value, Rejected):
         raise RecordError(value.reason, "unreadable")
     if marker_of(value) is not None:
         counts["markers"] += 1
         return None
-    fields = fields_of(records, polled.partition.topic)
-    record = decode_record(value, names=names, fields=fields)
+    fields = fields_of(readers.records, polled.partition.topic)
+    assert isinstance(value, bytes)
+    record = decode_record(value, names=readers.names, fields=fields)
     counts["queries"] += len(record.queries)
     return None if record.queries else record
 
@@ -112,6 +112,7 @@ def _letter(polled: Polled, error: RecordError, names: bool) -> DeadLetter:
     elif isinstance(value, Columns):
         raw = encode_record(Record(value, names=Names(value.src, value.dst) if names else None))
     else:
+        assert isinstance(value, bytes)
         raw = value
     digest = hashlib.sha256(raw).digest()
     kept = bytes(raw[:MAX_KEPT_BYTES])

@@ -26,8 +26,8 @@ import numpy as np
 from lpma.batch.columns import FIRST_OTHER, Kind
 
 from ..errors import CheckpointError, RecordError, SourceError
-from ..formats.fast_rows import coalesce_rows
 from ..formats.records import decode_record
+from ..formats.row_reader import RowReaders, as_columns
 from ..sources.base import LogWriter, Source
 from ..types import Array, Partition
 from .encoding import Rows
@@ -47,6 +47,7 @@ class SourceTopics:
     def __init__(self, source: Source, directed: bool, names: bool) -> None:
         sink = source.sink()
         self._names = names
+        self._readers = RowReaders("msgpack", names)
         self.undirected: list[str] = []
         self._shared: set[str] = set()  # sharded, with several partitions
         if not isinstance(sink, LogWriter):
@@ -93,7 +94,8 @@ class SourceTopics:
             return
         ends = source.end_offsets()
         while True:
-            for record in coalesce_rows(source.poll(LOOK_RECORDS, LOOK_WAIT_S)):
+            polled = source.poll(LOOK_RECORDS, LOOK_WAIT_S)
+            for record in as_columns(polled, self._readers):
                 if record.partition.topic in self._shared and self._removes(record.value):
                     raise _removed(record.partition.topic)
             at = source.positions()

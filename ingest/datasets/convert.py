@@ -24,9 +24,7 @@ from lpma.batch.columns import Columns
 
 from ..errors import SourceError
 from ..sources.files.edges import open_edges
-from ..sources.files.opening import Block, read_blocks
-from ..sources.files.reading import Asked, Reading
-from ..sources.files.text import read_text
+from ..sources.files.reading import Asked
 from .cache import DatasetError, Progress
 from .catalog import Dataset
 
@@ -58,7 +56,7 @@ def convert(dataset: Dataset, raw: Path, progress: Progress | None = None) -> di
 
 def _lines_of(dataset: Dataset, raw: Path) -> Iterator[Any]:
     if dataset.layout == "dimacs":
-        yield from _dimacs(raw)
+        yield from _values(raw, "dimacs", None)
     elif dataset.layout == "konect":
         with _konect_member(raw) as path:
             yield from _values(path, "text", _konect_columns(dataset, path))
@@ -68,22 +66,9 @@ def _lines_of(dataset: Dataset, raw: Path) -> Iterator[Any]:
 
 
 def _values(path: Path, format: str, columns: Any) -> Iterator[Any]:
-    for piece in open_edges(path, Asked(columns=columns, names=False), format).pieces():
+    asked = Asked(columns=columns, names=False, bipartite=False)
+    for piece in open_edges(path, asked, format).pieces():
         yield from piece.values()
-
-
-def _dimacs(raw: Path) -> Iterator[Any]:
-    """Arc lines `a u v w`, ids from 1; lines of other kinds are comments and the size."""
-    reading = Reading(
-        str(raw), "text", ("", "tail", "head", "length"), {"src": 1, "dst": 2, "weight": 3}, base=1
-    )
-    blocks = (Block(_arcs(block.data), block.line) for block in read_blocks(raw, None))
-    for piece in read_text(blocks, reading):
-        yield from piece.values()
-
-
-def _arcs(data: bytes) -> bytes:
-    return b"".join(line for line in data.splitlines(keepends=True) if line.startswith(b"a "))
 
 
 @contextmanager

@@ -27,9 +27,9 @@ from lpma.errors import LpmaError
 
 from ..datasets import generators
 from ..formats.encode import encode_row, encode_updates
-from ..formats.fast_rows import MIN_RUN, coalesce_rows
 from ..formats.records import decode
-from ..types import Partition, Polled
+from ..formats.row_reader import RowReader
+from ..types import Values
 
 STREAM = ("lpma", "ingest")  # packages of which everything is compiled
 ALGORITHMS = ("components", "core", "ego", "triangles", "truss", "views")  # those that are used
@@ -138,7 +138,7 @@ def _call_all(progress: Progress, device: str) -> None:
 def _stream_into(graph: lpma.Graph) -> None:
     made = generators.interactions(3000, OPERATIONS, deletions=0.1, mean_gap_ms=0)
     stream = decode(encode_updates(made.src, made.dst, made.weight, made.time, made.kind))
-    coalesce_rows([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
+    list(RowReader(None, False).stretches(Values.of([encode_row(1, 2)])))
     first = 0
     while first < len(stream):
         for size in BATCHES:

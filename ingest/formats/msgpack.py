@@ -33,6 +33,10 @@ class NestedRecord(RecordError):
         super().__init__("containers do not nest in a record", "malformed")
 
 
+class RepeatedFields(dict[Any, Any]):
+    """A map in which a field appears twice: of a row the last counts, anything else is refused."""
+
+
 def unpack(
     data: bytes | bytearray | memoryview,
     max_bytes: int,
@@ -40,8 +44,10 @@ def unpack(
     *,
     max_items: int = MAX_ENTRIES,
     max_containers: int = 1,
+    may_repeat: bool = False,
 ) -> Any:
-    """One flat msgpack value within limits; max_items: of an array. Raises RecordError only."""
+    """One flat msgpack value within limits; max_items: of an array; may_repeat: whether a map that
+    has a field twice becomes RepeatedFields. Raises RecordError only."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, got {type_name(data)}", "malformed")
     if len(data) > max_bytes:
@@ -60,9 +66,11 @@ def unpack(
 
     def one_map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         fields = dict(counted(pairs))
-        if len(fields) != len(pairs):
+        if len(fields) == len(pairs):
+            return fields
+        if not may_repeat:
             raise RecordError("a field appears twice")
-        return fields
+        return RepeatedFields(fields)
 
     try:
         return msgpack.unpackb(

@@ -1,4 +1,10 @@
-"""The compiled reader of plain rows, whose grammar `fast_rows.py` states.
+"""The compiled reader of plain rows: edges with integer ids, appended or deleted.
+
+Idea: what most streams of integers hold is read where it lies, in a tenth of a microsecond a row,
+without an object for any of it. Every other record is left to `row_reader.py`.
+
+    { "src": id, "dst": id [, "weight": number] [, "time": int64] [, "kind": name] }
+    [ src, dst [, weight or nil [, time or nil]] ]          ids as msgpack's unsigned integers
 
 Positions are checked before they are read: −1 stands for "not plain, stop here".
 """
@@ -17,18 +23,15 @@ assert (int(Kind.INSERT), int(Kind.DELETE)) == (0, 1), "_kind reads their names 
 
 @compiled
 def read_all(
-    data: Any, stops: Any, plain: Any, kind: Any, src: Any, dst: Any,
+    data: Any, starts: Any, stops: Any, plain: Any, kind: Any, src: Any, dst: Any,
     weight: Any, time: Any, weighted: Any, timed: Any,
 ) -> None:  # fmt: skip
-    start = np.int64(0)
     for i in range(len(stops)):
-        stop = stops[i]
         # A copy on the side of the columns: a row that proves not to be plain leaves no trace.
-        ok, k, u, v, w, t, has_w, has_t = _read_row(data, start, stop)
+        ok, k, u, v, w, t, has_w, has_t = _read_row(data, starts[i], stops[i])
         if ok:
             plain[i], kind[i], src[i], dst[i] = True, k, u, v
             weight[i], time[i], weighted[i], timed[i] = w, t, has_w, has_t
-        start = stop
 
 
 @compiled

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arguments.convert import MAX_WHOLE
 from lpma.batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
 from ..arguments import by_name
@@ -27,6 +28,7 @@ from .json import is_msgpack, read_json
 from .kinds import FIELDS, QUERY_KINDS, UPDATE_KINDS
 from .markers import read_marker
 from .msgpack import (
+    RepeatedFields,
     binary,
     has_expiry,
     integer,
@@ -55,6 +57,7 @@ _COLUMN_FIELDS = _ROW_FIELDS.union({"rows"}, *_NAME_FIELDS.values())
 _QUERY_FIELDS = frozenset(
     {"query", "id", "src", "dst", "steps", "after", "reply", "deadline", "source", "seq"}
 )
+_OF_OTHERS = frozenset({"query", "rows", "epoch"})  # a field of what is no row
 _NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 _MANY_ROWS = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS)
 
@@ -85,14 +88,17 @@ def decode_record(
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, not {type(data).__name__}")
     if fields is not None and not is_msgpack(data):
-        fields = fields.of_topic()
+        if fields.time_unit is None:
+            fields = fields.of_topic()
         found = read_json(bytes(data), fields)
         if "time" in found:
             found["time"] = in_ms(found["time"], fields.time_unit or "ms")
         return _sent_by(found, decode_update(found, names))
-    value = unpack(data, _size_limit(data))
+    value = unpack(data, _size_limit(data), may_repeat=True)
     if isinstance(value, list):
         return _row_from_list(value, names)
+    if isinstance(value, RepeatedFields) and not value.keys().isdisjoint(_OF_OTHERS):
+        raise RecordError("a field appears twice")
     if not isinstance(value, dict):
         raise RecordError(f"a record is a map or an array, not {type(value).__name__}", "malformed")
     if "query" in value:
@@ -138,6 +144,8 @@ def _producer(fields: dict[Any, Any]) -> tuple[str | None, int | None]:
 
 
 def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
+    if _is_whole(fields, "seq"):
+        fields = {**fields, "seq": int(fields["seq"])}
     producer, seq = _producer(fields)
     return record if producer is None else replace(record, producer=producer, seq=seq)
 
@@ -179,8 +187,10 @@ def _dense(column: Array, name: str) -> Array:
 
 
 def decode_update(fields: dict[Any, Any], names: bool) -> Record:
-    """The one update of FIELDS, the kind by its word; others are not looked at. Raises
-    RecordError."""
+    """The one update of FIELDS, the kind by its word; others are not looked at. A whole float is
+    the integer that it is. Raises RecordError."""
+    whole = {name: int(fields[name]) for name in ("src", "dst", "time") if _is_whole(fields, name)}
+    fields = {**fields, **whole}
     name = fields.get("kind", "append")
     kind = UPDATE_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -197,6 +207,12 @@ def decode_update(fields: dict[Any, Any], names: bool) -> Record:
     if "time" in fields:
         time = np.array([integer(fields, "time", -(2**63), 2**63 - 1)], np.int64)
     return _one(kind, src, dst, weight, time, names)
+
+
+def _is_whole(fields: dict[Any, Any], name: str) -> bool:
+    """Whether that field is a float that is an integer, and no other."""
+    value = fields.get(name)
+    return type(value) is float and value.is_integer() and abs(value) <= MAX_WHOLE
 
 
 def _expiry(fields: dict[Any, Any], names: bool) -> Record:

@@ -65,6 +65,7 @@ class BufferedRows:
     query: Query | None = None
     refusal: Refusal | None = None
     producer: Producer | None = None
+    producers: Sequence[Producer] = ()  # of each row, if each has an offset and they name them
     newest: int | None = None  # event time of the record's rows, if a late policy counts it
 
     def __len__(self) -> int:
@@ -106,7 +107,9 @@ class BufferedRows:
         if self.counts_rows:
             if self.newest is not None:
                 head = replace(head, newest=newest_event(head.columns))
-            return head, replace(self, columns=tail, offset=self.offset + at)
+            head = replace(head, producers=self.producers[:at])
+            rest = self.producers[at:]
+            return head, replace(self, columns=tail, offset=self.offset + at, producers=rest)
         return head, replace(self, columns=tail, row=self.row + at)
 
 
@@ -230,11 +233,22 @@ def _joined(taken: list[BufferedRows], operations: int, by_arrival: bool) -> Str
         _concatenated([p for p in taken if len(p) and not p.refusal], by_arrival),
         [Asked(p.query, p.stamp, p.refusal) for p in taken if p.query],
         {piece.partition: piece.after for piece in taken},
-        {(p.partition, p.producer.source): p.producer.seq for p in taken if p.producer and p.ends},
+        _producers(taken),
         taken[-1].stamp if taken else 0,
         taken,
         _newest(taken),
     )
+
+
+def _producers(taken: list[BufferedRows]) -> dict[tuple[Partition, str], int]:
+    """The highest seq of each source: it rises."""
+    found: dict[tuple[Partition, str], int] = {}
+    for p in taken:
+        if p.producer and p.ends:
+            found[p.partition, p.producer.source] = p.producer.seq
+        for source, seq in p.producers:
+            found[p.partition, source] = seq
+    return found
 
 
 def _newest(taken: list[BufferedRows]) -> dict[Partition, int]:

@@ -20,8 +20,8 @@ import numpy as np
 import lpma
 from lpma.batch.columns import Kind
 
-from ..formats.fast_rows import coalesce_rows
 from ..formats.kinds import WORDS
+from ..formats.row_reader import in_runs
 from ..settings import Settings
 from ..sources.base import Source
 from ..state.checkpoint import State
@@ -83,11 +83,11 @@ class DryRun:
         record that brings the operations to `limit`. Raises AllRecordsBad where a pipeline
         does."""
         while not self._stopping and (limit is None or self.operations < limit):
-            polled = self.source.poll(self.settings.poll_records, WAIT_S)
+            polled = self.source.poll_many(self.settings.poll_records, WAIT_S)
             if not polled and not follow and self.source.at_end():
                 break
             stamp = now_ms()
-            for record in coalesce_rows(polled) if self.settings.late == "apply" else polled:
+            for record in in_runs(polled):
                 left = None if limit is None else limit - self.operations
                 if left is not None and left <= 0:
                     break

@@ -28,7 +28,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from ..errors import CheckpointError
-from ..formats.fast_rows import MIN_RUN
+from ..formats.row_reader import in_runs
 from ..sources.base import Log, Source
 from ..sources.fingerprints import check_same
 from ..state.journal import Chunk, Cut, Entry, Journal, chunks
@@ -172,7 +172,8 @@ class Intake:
         """2 to 4, of what was polled when so many records were asked for."""
         stamp = self._now()  # now: records were waited for
         # A caller that reads to an end wants every query answered, however many there are.
-        behind = self._pace.behind = len(polled) >= asked
+        records = sum(one.records for one in polled)
+        behind = self._pace.behind = records >= asked
         self.batcher.query_interval_ms = max(self._query_ms, FILL_MS * behind)
         shed = self._backlog.overlong() if behind and not ends else ()
         self._write_down(polled, stamp, shed)
@@ -197,7 +198,7 @@ class Intake:
         if not self._source.can_wake and time.monotonic() - self._requests.asked_at < RECENT_S:
             shorter = min(shorter, LOOK_S)
         with self._stages.poll:
-            polled = self._source.poll(records, min(wait, shorter))
+            polled = self._source.poll_many(records, min(wait, shorter))
         self._pace.polled_at = time.monotonic()
         self._pace.cut_short = shorter < wait or self._requests.due(self.flows) is not None
         return polled
@@ -235,16 +236,13 @@ class Intake:
     def _buffer(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """3, 4: decode, admit and buffer records; queries from the partitions `shed` are refused.
         What else is refused becomes a dead letter."""
-        records = len(polled)
+        records = sum(one.records for one in polled)
         rows, asked = -self.batcher.operations, -len(self.batcher.query_stamps)
         with self._stages.buffer:
-            # Under a late policy a row's dead letter is its own record: they stay apart.
-            if len(polled) >= MIN_RUN and self._settings.late == "apply":
-                polled = self._decoder.joined(polled)
             pieces = [
                 piece
-                for record in polled
-                for piece in self._decoder.pieces(record, stamp, record.partition in shed)
+                for run in in_runs(polled)
+                for piece in self._decoder.pieces(run, stamp, run.partition in shed)
             ]
             self.batcher.add(pieces)
             self._requests.buffered = self.taken + self.batcher.operations

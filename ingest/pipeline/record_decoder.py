@@ -22,26 +22,39 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from lpma.batch.columns import Columns, Kind
 from lpma.errors import TooManyNames
-from lpma.names import UNKNOWN, column_of, interleaved
+from lpma.names import UNKNOWN, Column, column_of, interleaved
 from lpma.names import Names as Dictionary
 
 from ..errors import RecordError, VertexLimitError
 from ..formats.encode import encode_record
-from ..formats.fast_rows import coalesce_rows
 from ..formats.msgpack import has_expiry
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
+from ..formats.row_reader import RowReaders, Stretch
 from ..settings import RecordSettings
 from ..state.stream_state import StreamState
-from ..types import NO_UPDATES, Directions, Name, Names, Partition, Polled, Query, Record, Rejected
-from .batching import BufferedRows, Producer, Refusal
+from ..types import (
+    NO_UPDATES,
+    Directions,
+    Name,
+    Names,
+    Partition,
+    Polled,
+    Query,
+    Record,
+    Rejected,
+    Values,
+)
+from .batching import BufferedRows, Producer, Refusal, newest_event
 from .outputs import FirstRecords, Outputs
 from .windows import NO_TIMES, Lateness, width_of
 
@@ -49,6 +62,40 @@ MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
 LOOK_EVERY_S = 0.1  # at the source's end
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that each have an offset of their own, from `offset` on. values: the records that they
+    came as; (): none, they were decoded already. ends: see `Stretch`. producers: of each; (): they
+    have none."""
+
+    partition: Partition
+    offset: int
+    stamp: int
+    record: Record
+    values: Sequence[bytes] = ()
+    ends: Column | None = None
+    producers: Sequence[Producer] = ()
+
+    def part(self, start: int, stop: int) -> _Rows:
+        if (start, stop) == (0, len(self.record.batch)):
+            return self
+        return _Rows(
+            self.partition, self.offset + start, self.stamp, self.record.rows(start, stop),
+            self.values[start:stop], None, self.producers[start:stop],
+        )  # fmt: skip
+
+    @property
+    def value(self) -> bytes:
+        """The record of a single row."""
+        return self.values[0] if self.values else encode_record(self.record)
+
+    @property
+    def nothing(self) -> BufferedRows:
+        """The piece of a row that is left out."""
+        producer = self.producers[0] if self.producers else None
+        return BufferedRows(self.partition, self.offset, self.stamp, producer=producer)
 
 
 class RecordDecoder:
@@ -67,41 +114,63 @@ class RecordDecoder:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._vertices = stream.vertices
+        self._readers = RowReaders(settings.records, settings.names)
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
         self._seen = dict(state.producers)
         self._producers = Counter(partition for partition, _ in self._seen)
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
-    def joined(self, polled: list[Polled]) -> list[Polled]:
-        """As `coalesce_rows`; but where a row lies in another partition than its own, all stay
-        apart, so that its dead letter is its own record."""
-        found = coalesce_rows(polled)
-        try:
-            for one in found:
-                if isinstance(one.value, Columns):
-                    self._owners.owned(one.partition, one.value, None)
-        except RecordError:
-            return polled
-        return found
-
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[BufferedRows]:
         """The operations polled from one place. `shed`: a query is refused. Raises
         VertexLimitError, AllRecordsBad."""
-        if not isinstance(polled.value, Columns):
-            yield self._piece(polled, polled.value, stamp, shed)
+        partition, offset, value = polled.partition, polled.offset, polled.value
+        if isinstance(value, Values):
+            for stretch in self._readers.of(partition.topic).stretches(value):
+                yield from self._stretch(polled, value, stretch, stamp, shed)
+        elif isinstance(value, Columns):
+            self._first.good()
+            names = Names(value.src, value.dst) if self.settings.names else None
+            rows = _Rows(partition, offset, stamp, Record(value, names=names))
+            yield from self._in_time_rows(rows)
+        else:
+            yield self._piece(partition, offset, value, stamp, shed)
+
+    def _stretch(
+        self, polled: Polled, values: Values, stretch: Stretch, stamp: int, shed: bool
+    ) -> Iterator[BufferedRows]:
+        """A stretch of many records: rows by column, others one by one."""
+        partition, offset = polled.partition, polled.offset + stretch.start
+        values = values[stretch.start : stretch.stop]
+        producers = [Producer(*each) for each in stretch.producers or ()]
+        if stretch.rows is None or not self._remembers(partition, producers):
+            for at, value in enumerate(values, offset):
+                yield self._piece(partition, at, value, stamp, shed)
             return
         self._first.good()
-        if self._lateness is None:
-            yield self._rows(polled.partition, polled.offset, polled.value, stamp)
-        else:
-            yield from self._rows_in_time(self._lateness, polled, polled.value, stamp)
+        rows = _Rows(partition, offset, stamp, stretch.rows, values, stretch.ends, producers)
+        if not producers:
+            yield from self._in_time_rows(rows)
+            return
+        new = np.array([self._is_new(partition, producer) for producer in producers])
+        for start, stop in _runs(new[1:] != new[:-1]):
+            if new[start]:
+                yield from self._in_time_rows(rows.part(start, stop))
+                continue
+            for at in range(offset + start, offset + stop):
+                self._note_repeat(partition, at)
+                yield BufferedRows(partition, at, stamp)
+
+    def _remembers(self, partition: Partition, producers: list[Producer]) -> bool:
+        """Whether all of these can be remembered."""
+        sources = {producer.source for producer in producers}
+        new = sum(not self.knows(partition, source) for source in sources)
+        return new == 0 or new <= self.producers_left(partition)
 
     def _piece(
-        self, polled: Polled, value: bytes | Rejected, stamp: int, shed: bool
+        self, partition: Partition, offset: int, value: bytes | Rejected, stamp: int, shed: bool
     ) -> BufferedRows:
         """The operations of one record, none if it is refused or a repeat."""
-        partition, offset = polled.partition, polled.offset
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
@@ -132,7 +201,7 @@ class RecordDecoder:
         newest = None
         assert isinstance(value, bytes)
         if self._lateness is not None:
-            record = self._in_time(self._lateness, polled, record, value)  # admit 4
+            record = self._in_time(self._lateness, partition, offset, record, value)  # admit 4
             newest = self._lateness.advance(partition, record.batch)
         batch = self._with_ids(record)  # admit 5
         if len(batch):
@@ -147,40 +216,53 @@ class RecordDecoder:
             partition, offset, stamp, batch, row=done, producer=producer, newest=newest
         )
 
-    def _rows(
-        self, partition: Partition, offset: int, value: Columns, stamp: int,
-        newest: int | None = None,
-    ) -> BufferedRows:  # fmt: skip
-        """Rows that each have an offset of their own, from `offset` on."""
-        names = Names(value.src, value.dst) if self.settings.names else None
-        batch = self._with_ids(Record(value, names=names))
-        return BufferedRows(partition, offset, stamp, batch, counts_rows=True, newest=newest)
-
-    def _rows_in_time(
-        self, lateness: Lateness, polled: Polled, value: Columns, stamp: int
-    ) -> Iterator[BufferedRows]:
-        """Each row is a record of its own, so a late one is a piece of its own, with nothing in
-        it; those between late ones stay together."""
-        partition = polled.partition
-        late = lateness.late_rows(partition, value)
+    def _in_time_rows(self, rows: _Rows) -> Iterator[BufferedRows]:
+        """Rows that each have an offset of their own. Each is judged as a record, so a late one is
+        a piece of its own, with nothing in it; those between late ones stay together."""
+        lateness, batch = self._lateness, rows.record.batch
+        if lateness is None:
+            yield from self._owned_rows(rows, None)
+            return
+        late = lateness.late_rows(rows.partition, batch)
         if late is None:
-            late = np.zeros(len(value), bool)
-        bounds = np.flatnonzero(late[1:] | late[:-1]) + 1
-        for start, stop in zip([0, *bounds.tolist()], [*bounds.tolist(), len(late)], strict=True):
-            part, offset = value.rows(start, stop), polled.offset + start
-            if stop > start and late[start]:
-                names = Names(part.src, part.dst) if self.settings.names else None
-                data = encode_record(Record(part, names=names))
-                self._reject(partition, offset, lateness.reason(late[start:stop]), data)
-                yield BufferedRows(partition, offset, stamp)
+            yield from self._owned_rows(rows, lateness.advance(rows.partition, batch))
+            return
+        for start, stop in _runs(late[1:] | late[:-1]):
+            part = rows.part(start, stop)
+            if late[start]:
+                self._reject(
+                    part.partition, part.offset, lateness.reason(late[start:stop]), part.value
+                )
+                yield part.nothing
             else:
-                newest = lateness.advance(partition, part)
-                yield self._rows(partition, offset, part, stamp, newest)
+                newest = lateness.advance(part.partition, part.record.batch)
+                yield from self._owned_rows(part, newest)
 
-    def _in_time(self, lateness: Lateness, polled: Polled, record: Record, value: bytes) -> Record:
+    def _owned_rows(self, rows: _Rows, newest: int | None) -> Iterator[BufferedRows]:
+        """The same, with ids; those of another partition are left out."""
+        batch = self._with_ids(rows.record, rows.ends)
+        try:
+            batch = self._owners.owned(rows.partition, batch, self._vertices)
+        except RecordError as error:
+            if len(batch) > 1:
+                for row in range(len(batch)):
+                    part = rows.part(row, row + 1)
+                    yield from self._owned_rows(part, newest_event(part.record.batch))
+                return
+            self._reject(rows.partition, rows.offset, str(error), rows.value, error.kind)
+            yield replace(rows.nothing, newest=newest)
+            return
+        yield BufferedRows(
+            rows.partition, rows.offset, rows.stamp, batch, counts_rows=True,
+            producers=rows.producers, newest=newest,
+        )  # fmt: skip
+
+    def _in_time(
+        self, lateness: Lateness, partition: Partition, offset: int, record: Record, value: bytes
+    ) -> Record:
         """The record without its late rows, which become a dead letter: the original record if all
         of its rows are late, else its late rows as a record."""
-        late = lateness.late_rows(polled.partition, record.batch)
+        late = lateness.late_rows(partition, record.batch)
         if late is None:
             return record
         if self.settings.late == "reject":
@@ -188,7 +270,7 @@ class RecordDecoder:
         else:
             late_rows = value if late.all() else encode_record(record.only(late))
             kept = ~late
-        self._reject(polled.partition, polled.offset, lateness.reason(late), late_rows)
+        self._reject(partition, offset, lateness.reason(late), late_rows)
         return record.only(kept)
 
     def _reject(
@@ -200,11 +282,11 @@ class RecordDecoder:
         if kind != "late":
             self._first.bad()
 
-    def _with_ids(self, record: Record) -> Columns:
-        """The updates, their vertices by the ids of the graph."""
+    def _with_ids(self, record: Record, ends: Column | None = None) -> Columns:
+        """The updates, their vertices by the ids of the graph. ends: see `Stretch`."""
         if self._vertices is None or record.names is None:
             return record.batch
-        return mapped(self._vertices, record.batch, record.names)
+        return mapped(self._vertices, record.batch, record.names, ends)
 
     def knows(self, partition: Partition, source: str) -> bool:
         """Whether this producer has sent something there. May be called from any thread."""
@@ -254,6 +336,11 @@ class RecordDecoder:
         return done.row
 
 
+def _runs(cuts: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Stretches of rows, cut between each row and the next where this says so."""
+    return pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(cuts) + 1])
+
+
 def lateness_of(settings: RecordSettings, newest: Mapping[Partition, int]) -> Lateness | None:
     """As these settings say, None if no row is ever late. newest: see `Lateness`."""
     if settings.late == "apply":
@@ -285,10 +372,14 @@ def refusal(
 # Names --------------------------------------------------------------------------------------
 
 
-def mapped(dictionary: Dictionary, batch: Columns, names: Names) -> Columns:
-    """The updates with their ids in place. New names get theirs row by row, src before dst, where
+def mapped(
+    dictionary: Dictionary, batch: Columns, names: Names, ends: Column | None = None
+) -> Columns:
+    """The updates with their ids in place. ends: src and dst of each row in turn, if they are made.
+    New names get theirs row by row, src before dst, where
     the row appends an edge or adds a vertex. Raises VertexLimitError."""
-    ends = interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
+    if ends is None:
+        ends = interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
     ids = np.zeros(2 * len(batch), np.uint32)
     try:
         if int(batch.kind.max(initial=0)) > Kind.INSERT:

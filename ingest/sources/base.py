@@ -154,6 +154,11 @@ class Source(ABC):
         bounded by the source's own limit in bytes. Raises SourceError; OffsetError if a
         position lies outside what the source still holds."""
 
+    def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
+        """As `poll`; but consecutive records of a partition may come as one list of values, which
+        costs less than one by one."""
+        return self.poll(max_records, timeout)
+
     @abstractmethod
     def seek(self, positions: Mapping[Partition, int]) -> None:
         """Read these partitions from these offsets next. Others stay if they are. Raises

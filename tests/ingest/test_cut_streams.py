@@ -16,7 +16,6 @@ import ingest
 import lpma
 from ingest import PartitionedSink, Pipeline, SqliteLog
 from ingest.cluster import encoding
-from ingest.formats import fast_rows
 from ingest.pipeline import intake
 from ingest.results import changes, reading
 from ingest.sources.sqlite import order
@@ -28,7 +27,6 @@ from tests.support.topics import replies
 CUT = 3
 SIZES = [
     (intake, "POLL_ROWS"), (intake, "FIRST_RECORDS"), (order, "AHEAD_BYTES"),
-    (fast_rows, "MIN_RUN"),
     (encoding, "PIECE_BYTES"), (encoding, "MAX_TEXT_ROWS"), (checkpoint, "PIECE_BYTES"),
     (changes, "MAX_RESULT_ROWS"), (reading, "POLL_RECORDS"),
 ]  # fmt: skip

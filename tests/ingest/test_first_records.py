@@ -193,7 +193,7 @@ def test_bad_records_that_never_cease_let_a_step_end(
         assert polls < 10, "the step goes on for ever"
         return [ingest.sources.Polled(ingest.Partition("updates", 0), polls - 1, BAD)]
 
-    monkeypatch.setattr(log, "poll", poll)
+    monkeypatch.setattr(log, "poll_many", poll)
     monkeypatch.setattr(log, "at_end", lambda: False)
     clock = {"clock": lambda: next(time)}
     for drain in (False, True):

@@ -57,7 +57,7 @@ class Waited(SqliteLog):
         self.now_ms = 0
         self.waits: list[float] = []
 
-    def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+    def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
         self.waits.append(timeout)
         if self.coming:
             self.now_ms += 1

@@ -25,10 +25,10 @@ from ingest.cluster.owners import Spread, owners_in
 from ingest.cluster.ownership import Ownership
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
-from ingest.formats.fast_rows import MIN_RUN, coalesce_rows
 from ingest.formats.records import decode
+from ingest.formats.row_reader import RowReader
 from ingest.sources.kafka import batches
-from ingest.types import Partition, Polled
+from ingest.types import Partition, Values
 from lpma import Columns, Kind
 from lpma.cpu import id_kernels, pieces, staging_kernels
 from lpma.cpu.instructions import SEMAPHORE
@@ -305,8 +305,8 @@ def frozen(column: Array) -> Array:
 
 
 def use_stream() -> None:
-    """Rows that are decoded in runs, batches of Kafka's, names of vertices, streams made up."""
-    coalesce_rows([Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)])
+    """Rows of msgpack, batches of Kafka's, names of vertices, streams made up."""
+    list(RowReader(None, False).stretches(Values.of([encode_row(1, 2)])))
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
     list(batches.values(record, 0, 1, 0, 0))
     names = Names()

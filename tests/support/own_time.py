@@ -64,9 +64,11 @@ class OwnTime:
         self._set_time_outs(ANSWERED_S)
         poll, close = Reader.poll, Reader.close
 
-        def polling(reader: Reader, max_records: int, timeout: float) -> Any:
+        def polling(
+            reader: Reader, max_records: int, timeout: float, together: bool = False
+        ) -> Any:
             some = min(timeout, _POLL_IN_VAIN_S) if self._in_vain else timeout
-            polled = poll(reader, max_records, some)
+            polled = poll(reader, max_records, some, together)
             if not polled:
                 self.passes(timeout)
             return polled

@@ -36,8 +36,8 @@ import lpma
 from algorithms.sharded import split
 from ingest.datasets import generators
 from ingest.formats.encode import encode_row, encode_updates
-from ingest.formats.fast_rows import MIN_RUN, coalesce_rows
-from ingest.types import Partition, Polled
+from ingest.formats.row_reader import RowReader
+from ingest.types import Values
 from lpma.cpu import jit, ready
 
 MOST = 40  # calls of an action at which a signal comes, spread evenly if there are more
@@ -225,7 +225,6 @@ def of_the_store() -> Iterator[tuple[str, Action]]:
 def of_ingest() -> Iterator[tuple[str, Action]]:
     """Records that are decoded, and a stream from its log to a checkpoint."""
     src, dst = generators.rmat(6, 200, seed=1)
-    polled = [Polled(Partition("", 0), n, encode_row(n, n)) for n in range(MIN_RUN)]
 
     def streamed() -> Any:
         with (
@@ -241,7 +240,8 @@ def of_ingest() -> Iterator[tuple[str, Action]]:
                 pipeline.run("end")
                 return graph.snapshot()
 
-    yield "rows", lambda: len(list(coalesce_rows(polled)))
+    values = Values.of([encode_row(n, n) for n in range(8)])
+    yield "rows", lambda: len(list(RowReader(None, False).stretches(values)))
     yield "made-up streams", lambda: plain(generators.rmat(6, 100, seed=1))
     yield "a stream", streamed
 

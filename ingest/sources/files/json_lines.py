@@ -21,7 +21,7 @@ from lpma.batch.columns import Columns
 
 from ...errors import RecordError, SourceError
 from ...fields import Fields
-from ...formats.json import field_at, read_json
+from ...formats.json import read_json
 from ...formats.kinds import FIELDS, WORDS
 from ...formats.names import names_of
 from ...formats.records import NamedVertex, decode_update
@@ -73,19 +73,29 @@ def _guessed(path: Path, data: bytes, asked: Asked) -> Reading:
     said = [str(name) for name in asked.by_field().values()]
     exact = asked.columns is not None
     names += [name for name in said if name not in names and (exact or "." in name)]
-    rows = [names] + [[_text(field_at(found, name)) for name in names] for found in objects]
+    rows = [names] + [[_text(_at(found, name)) for name in names] for found in objects]
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
     if reading.times == "decimal" and reading.unit is None:
         reading = replace(reading, times="whole")  # a fraction is refused: see docs/format.md
     ends = [
-        field_at(found, reading.columns[reading.places[end]])
+        _at(found, reading.columns[reading.places[end]])
         for found in objects
         for end in ("src", "dst")
     ]
     if reading.guessed and any(isinstance(end, str) for end in ends):
         reading = replace(reading, named=True, why="")
     return replace(reading, header=None)
+
+
+def _at(found: dict[str, Any], name: str) -> Any:
+    """The field of that name, or else the one at the end of the path; None if there is none."""
+    value: Any = found.get(name)
+    if value is None and "." in name:
+        value = found
+        for step in name.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _text(value: Any) -> str:

@@ -53,6 +53,10 @@ def open_matrix(
         directed=False if symmetry == "symmetric" else None,
         bipartite=rows != columns if asked.bipartite is None else asked.bipartite, left=rows,
     )  # fmt: skip
+    if reading.bipartite:
+        reading = replace(
+            reading, limit=min(MAX_VERTEX, rows - 1), right_limit=min(MAX_VERTEX, columns - 1)
+        )
     body = Block(b"\n" * data.count(b"\n", 0, end + 1) + data[end + 1 :], first.line)
 
     size = min(rows, MAX_VERTEX + 1) if rows == columns else 0

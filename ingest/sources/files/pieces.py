@@ -118,9 +118,12 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> 
             if not isinstance(column, np.ndarray) or column.dtype == object:
                 _note_names(faults, end, column)
             continue
-        unfit = (column < reading.base) | (column > reading.limit + reading.base)
+        limit = reading.limit
+        if end == "dst" and reading.right_limit is not None:
+            limit = reading.right_limit
+        unfit = (column < reading.base) | (column > limit + reading.base)
         what = "ids" if reading.has_ids else "indices"
-        ids = f"{what} go from {reading.base} to {reading.limit + reading.base}"
+        ids = f"{what} go from {reading.base} to {limit + reading.base}"
         _note(faults, unfit, f"{end}: {ids}", reading.has_ids)
     if "weight" in table:
         most = reading.max_weight

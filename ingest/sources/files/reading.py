@@ -148,7 +148,8 @@ class Reading:
     stored     its rows are the edges of a graph that was exported: one of weight 0 is an edge, too
     mirror     an entry off the diagonal stands for its reverse too
     numbers    for an end, the column that says which of its names are integers, as exports write it
-    bipartite  sources and targets are two kinds of vertices; left: how many sources, if it is known
+    bipartite  sources and targets are two kinds of vertices; left: how many sources, if it is
+               known; right_limit: the largest target, if it is another than `limit`
     """
 
     path: str
@@ -179,6 +180,7 @@ class Reading:
     numbers: Mapping[str, str] = field(default_factory=dict)
     bipartite: bool = False
     left: int | None = None
+    right_limit: int | None = None
     more: tuple[str, ...] = ()  # notes
 
     @property

@@ -14,18 +14,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 
-from ...types import Partition, Polled, Rejected
+from ...types import Partition, Polled, Rejected, Values
 
 Buffer = bytes | bytearray | memoryview
+Column = npt.NDArray[np.int64]
+Places = tuple[Column, Column, Column, Column]  # offsets, times, starts and stops of records
 
 NO_VALUE = Rejected(b"", "a record without a value, as compaction takes for a deletion")
 
 
-def polled(partition: Partition, offset: int, value: bytes | None, time: int) -> Polled:
-    """One record as a source returns it."""
+def polled(partition: Partition, offset: int, value: bytes | Values | None, time: int) -> Polled:
+    """One record, or many, as a source returns them."""
     return Polled(partition, offset, NO_VALUE if value is None else value, time)
 
 
@@ -35,15 +38,29 @@ def values(
     """(offset, value, time) of the `count` records that lie from `at` to the end of `data`, whose
     batch begins at offset `base` and time `base_time`. Raises ValueError if they are not
     exactly that."""
+    places = places_of(data, at, count, base, base_time)
+    return (
+        (offset, None if start < 0 else bytes(data[start:stop]), time)
+        for offset, time, start, stop in zip(*(each.tolist() for each in places), strict=True)
+    )
+
+
+def places_of(data: Buffer, at: int, count: int, base: int, base_time: int) -> Places:
+    """The same as columns: their offsets, times, and where their values lie (start -1: none)."""
     offsets, times, starts, stops = (np.empty(count, np.int64) for _ in range(4))
     if not walk(np.frombuffer(data, np.uint8), at, offsets, times, starts, stops):
         raise ValueError(f"the batch at offset {base} is not made of records")
-    offsets, times = offsets + base, times + base_time
-    found = zip(offsets.tolist(), starts.tolist(), stops.tolist(), times.tolist(), strict=True)
-    return (
-        (offset, None if start < 0 else bytes(data[start:stop]), time)
-        for offset, start, stop, time in found
-    )
+    return offsets + base, times + base_time, starts, stops
+
+
+def stretch_of(places: Places, first: int, most: int) -> int:
+    """Behind which record a stretch that begins at number `first` ends: of at most so many, with
+    values all, at consecutive offsets."""
+    offsets, _, starts, _ = places
+    stop = min(first + most, len(offsets))
+    good = offsets[first:stop] == offsets[first] + np.arange(stop - first)
+    good &= starts[first:stop] >= 0
+    return stop if good.all() else first + max(1, int(good.argmin()))
 
 
 @compiled

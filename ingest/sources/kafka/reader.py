@@ -54,7 +54,8 @@ class Reader:
         self._consumer, self._client = connect(
             KafkaConsumer, bootstrap, settings, timeout, **config
         )
-        self._consumer._fetcher.PartitionRecords = PartitionRecords
+        self._records: Any = type("Records", (PartitionRecords,), {})  # of this consumer
+        self._consumer._fetcher.PartitionRecords = self._records
         self._fetching: dict[str, Any] = self._consumer._fetcher.config
         self._cluster = self._client.cluster
         self._assigned: set[Partition] = set()
@@ -175,10 +176,12 @@ class Reader:
 
     # Records ---------------------------------------------------------------------------------
 
-    def poll(self, max_records: int, timeout: float) -> list[Polled]:
-        """The next records. Where several partitions have been fetched, those of queries come
-        first, behind what is left of the one at hand."""
+    def poll(self, max_records: int, timeout: float, together: bool = False) -> list[Polled]:
+        """The next records; together: consecutive ones of a partition as one. Where several
+        partitions have been fetched, those of queries come first, behind what is left of the one at
+        hand."""
         self._put_queries_first()
+        self._records.together = together
         found = self._consumer.poll(round(timeout * 1000), max_records)
         polled: list[Polled] = [record for records in found.values() for record in records]
         # A fetch of the partitions that are empty holds up the next one of those that are not, and
@@ -189,7 +192,7 @@ class Reader:
         if polled:
             self._answered = clock.now()
         for records in found.values():
-            end = records[-1]
+            end = records[-1].final
             asks = isinstance(end.value, bytes) and is_query(end.value)
             (self._of_queries.add if asks else self._of_queries.discard)(end.partition)
         return polled

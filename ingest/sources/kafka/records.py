@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...types import Partition, Polled
-from .batches import polled, values
+import numpy as np
+
+from ...types import Partition, Polled, Values
+from .batches import Places, places_of, polled, stretch_of
 
 # `client` is imported before this: its error says what is missing.
 from kafka.consumer.fetcher import Fetcher  # isort: skip
@@ -22,7 +24,32 @@ LOG_APPEND_TIME = 1  # the type of a batch whose records have the time at which 
 
 
 class PartitionRecords(Fetcher.PartitionRecords):
-    """The records of one fetch from one partition, each as a `Polled`."""
+    """The records of one fetch from one partition, each as a `Polled`; with `together`, which may
+    change between two polls, consecutive ones as one."""
+
+    together = False
+    _most = 1  # records that the next `Polled` may have
+
+    def take(self, n: int | None = None) -> list[Polled]:
+        if not self.together or n is None:
+            self._most = 1
+            found: list[Polled] = super().take(n)
+            return found
+        taken: list[Polled] = []
+        while n > 0:
+            self._most = n
+            try:
+                one = super().take(1)
+            except Exception as error:
+                if not taken:
+                    raise
+                self._next_inline_exception = error  # as kafka-python does it
+                break
+            if not one:
+                break
+            taken += one
+            n -= one[0].records
+        return taken
 
     def _unpack_records(
         self, tp: tuple[str, int], records: Any, key: None, value: None
@@ -43,9 +70,16 @@ class PartitionRecords(Fetcher.PartitionRecords):
             self.leader_epoch = batch.leader_epoch
             if not self._is_skipped(batch):
                 appended = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
-                for offset, found, time in _values(batch, partition):
-                    self.next_fetch_offset = offset + 1
-                    yield polled(partition, offset, found, time if appended is None else appended)
+                data, places = _places(batch, partition)
+                offsets, times, starts, stops = places
+                at = int(np.searchsorted(offsets, self.fetch_offset))
+                while at < len(offsets):
+                    stop = stretch_of(places, at, self._most)
+                    self.next_fetch_offset = int(offsets[stop - 1]) + 1
+                    time = int(times[stop - 1]) if appended is None else appended
+                    found = _values(data, starts[at:stop], stops[at:stop])
+                    yield polled(partition, int(offsets[at]), found, time)
+                    at = stop
             # The last offset of a batch stays when compaction removes its last record.
             self.next_fetch_offset = batch.next_offset
         self.drain()
@@ -61,11 +95,19 @@ class PartitionRecords(Fetcher.PartitionRecords):
         return bool(batch.is_control_batch)
 
 
-def _values(batch: Any, partition: Partition) -> Iterator[tuple[int, bytes | None, int]]:
-    """(offset, value, time when its producer made it) of each record of a batch."""
+def _values(data: bytes, starts: Any, stops: Any) -> bytes | Values | None:
+    """One value, or many; None: a record without one."""
+    if len(starts) > 1:
+        return Values(data, starts, stops)
+    return data[starts[0] : stops[0]] if starts[0] >= 0 else None
+
+
+def _places(batch: Any, partition: Partition) -> tuple[bytes, Places]:
+    """The bytes of a batch, and where its records lie in them."""
     iter(batch)  # decompresses it
+    data = batch._buffer
     try:
         base, time = batch.base_offset, batch.first_timestamp
-        return values(batch._buffer, batch._pos, batch.records_count, base, time)
+        return bytes(data), places_of(data, batch._pos, batch.records_count, base, time)
     except ValueError as error:
         raise CorruptRecordError(f"{partition.topic}/{partition.number}: {error}") from None

@@ -122,17 +122,23 @@ class KafkaSource(Closing, Log):
     # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        return self._polled(max_records, timeout, together=False)
+
+    def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
+        return self._polled(max_records, timeout, together=True)
+
+    def _polled(self, most: int, timeout: float, together: bool) -> list[Polled]:
         deadline = clock.now() + timeout
         while True:
-            polled = self._attempt(lambda reader: self._poll(reader, max_records, deadline))
+            polled = self._attempt(lambda reader: self._poll(reader, most, deadline, together))
             if polled or clock.now() >= deadline:
                 return polled or []
             if self._reader is None:
                 self._trouble.rest(deadline)
 
-    def _poll(self, reader: Reader, max_records: int, deadline: float) -> list[Polled]:
+    def _poll(self, reader: Reader, most: int, deadline: float, together: bool) -> list[Polled]:
         left = max(0.0, deadline - clock.now())
-        polled = reader.poll(max_records, min(left, 1.0))
+        polled = reader.poll(most, min(left, 1.0), together)
         if polled and reader.doubtful:
             reader.look_up()
             self._learn(reader)
@@ -140,8 +146,8 @@ class KafkaSource(Closing, Log):
             reader.changed = False
             self._learn(reader)
         for record in polled:
-            self._positions[record.partition] = record.offset + 1
-            self._last[record.partition] = record
+            self._positions[record.partition] = record.last + 1
+            self._last[record.partition] = record.final
         if clock.now() - self._ends_known > _ENDS_EVERY_S:
             self._know_ends(reader)
         if not polled and reader.silence() > min(_MAX_SILENCE_S, self.patience):

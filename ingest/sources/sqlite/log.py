@@ -21,17 +21,26 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ...errors import OffsetError, RecordError, SourceError
 from ...formats.msgpack import topic_name
 from ...formats.replies import MAX_REPLY_BYTES
-from ...types import DEAD_LETTERS, QUERIES, REPLIES, UPDATES, Closing, Partition, Polled
+from ...types import (
+    DEAD_LETTERS,
+    QUERIES,
+    REPLIES,
+    UPDATES,
+    Closing,
+    Partition,
+    Polled,
+    Values,
+)
 from ..base import Identity, Log, LogWriter, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
-from .order import Start, queries_ahead, records_from
+from .order import SMALL_BYTES, Start, queries_ahead, records_from, run_from
 from .waiting import Watch
 
 MAX_PARTITIONS = 1024
@@ -73,6 +82,7 @@ class SqliteLog(Closing, Log, LogWriter):
     ) -> None:
         self.path = os.fspath(path)
         self.max_bytes = max_bytes
+        self._longest = SMALL_BYTES  # of the records of the last poll of many
         self.topics = tuple(dict.fromkeys(topics))
         for topic in self.topics:
             _check_topic(topic, 1)
@@ -221,10 +231,17 @@ class SqliteLog(Closing, Log, LogWriter):
     # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        return self._waited(timeout, lambda run: self._records(run, max_records))
+
+    def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
+        return self._waited(timeout, lambda run: self._many(run, max_records))
+
+    def _waited(self, timeout: float, read: Callable[[Execute], list[Polled]]) -> list[Polled]:
+        """What is read, as soon as that is something."""
         file = self._file
         deadline = time.monotonic() + timeout
         seen = None  # the state in which nothing was found
-        while not (polled := self._poll_now(file, max_records)):
+        while not (polled := self._read(file, read)):
             while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
                 if left <= 0 or self._awake:
@@ -240,9 +257,25 @@ class SqliteLog(Closing, Log, LogWriter):
         if self._watch is not None:
             self._watch.wake()
 
-    def _poll_now(self, file: LogFile, max_records: int) -> list[Polled]:
+    def _read(self, file: LogFile, read: Callable[[Execute], list[Polled]]) -> list[Polled]:
         with file.transaction("BEGIN") as run:
-            return self._moved(records_from(run, self._starts(run), max_records, self.max_bytes))
+            return self._moved(read(run))
+
+    def _records(self, run: Execute, max_records: int) -> list[Polled]:
+        return records_from(run, self._starts(run), max_records, self.max_bytes)
+
+    def _many(self, run: Execute, max_records: int) -> list[Polled]:
+        """As a list where a single partition has something to read."""
+        starts = self._starts(run)
+        if len(starts) == 1:
+            ((partition, start),) = starts.items()
+            most = min(max_records, self.max_bytes // self._longest)
+            found = run_from(run, partition, start, most)
+            if found is not None:
+                assert isinstance(found.value, Values)
+                self._longest = max(1, found.value.longest)
+                return [found]
+        return records_from(run, starts, max_records, self.max_bytes)
 
     def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
         with self._file.transaction("BEGIN") as run:
@@ -256,7 +289,7 @@ class SqliteLog(Closing, Log, LogWriter):
     def _moved(self, polled: list[Polled]) -> list[Polled]:
         """Move the positions past what was polled."""
         for record in polled:
-            self._positions[record.partition] = record.offset + 1
+            self._positions[record.partition] = record.last + 1
         return polled
 
     def _starts(self, run: Execute) -> dict[Partition, Start]:

@@ -200,7 +200,7 @@ def _raw(tmp_path: Path, name: str, body: bytes) -> Path:
 
 def test_formats(tmp_path: Path) -> None:
     road = _raw(
-        tmp_path, "x.gr.gz", gzip.compress(b"c roads\np sp 3 4\na 1 2 803\na 2 1 803\na 3 1 7\n")
+        tmp_path, "x.gr.gz", gzip.compress(b"c roads\np sp 3 3\na 1 2 803\na 2 1 803\na 3 1 7\n")
     )
     arrays = convert(CATALOG["road-NY"], road)
     assert arrays["src"].tolist() == [0, 1, 2]

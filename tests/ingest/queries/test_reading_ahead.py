@@ -126,9 +126,9 @@ def test_a_poll_asks_for_what_the_batch_lacks(log: SqliteLog) -> None:
     asked: list[int] = []
 
     class Noting(SqliteLog):
-        def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
+        def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
             asked.append(max_records)
-            return super().poll(max_records, timeout)
+            return super().poll_many(max_records, timeout)
 
     backlog(log, 100)
     with Noting(log.path) as source:
@@ -158,6 +158,8 @@ def test_a_replay_reads_each_partition_by_itself(log: SqliteLog, tmp_path: Path)
     class OneByOne(SqliteLog):
         def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
             raise AssertionError("a replay reads what the journal names")
+
+        poll_many = poll
 
     again = OneByOne(log.path)
     with Pipeline.resume(tmp_path / "c", again, load=SavedModel.load, **options) as resumed:

@@ -78,8 +78,8 @@ def test_after_any_error_a_new_consumer_goes_on_where_it_was(
     poll = Reader.poll
     failures = iter([ValueError("bytes"), AssertionError(), RuntimeError("StopIteration")] * 4)
 
-    def failing(reader: Reader, max_records: int, timeout: float) -> Any:
-        polled = poll(reader, max_records, timeout)
+    def failing(reader: Reader, max_records: int, timeout: float, together: bool = False) -> Any:
+        polled = poll(reader, max_records, timeout, together)
         if polled and rng.integers(2) and (error := next(failures, None)):
             raise error
         return polled

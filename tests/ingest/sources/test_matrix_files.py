@@ -60,8 +60,12 @@ def test_matrices_that_are_no_graphs(write: Write, text: str, message: str) -> N
 def test_entries_outside_a_matrix_are_rejected(write: Write) -> None:
     head = "%%MatrixMarket matrix coordinate pattern general\n3 2 4\n"
     found = edges(write("m.mtx", head + "0 1\n1 1\n3 2\n4 1\n"))
-    assert found[1:3] == plain((0, 0), (2, 1))
+    assert found[1:3] == plain((0, 3), (2, 4))  # rows, and then columns
     assert found[0] == found[3] == "src: indices go from 1 to 3"
+    (found_there,) = edges(write("m.mtx", head.replace("2 4", "2 1") + "3 3\n"))
+    assert found_there == "dst: indices go from 1 to 2"
+    one_kind = edges(write("m.mtx", head + "0 1\n1 1\n3 2\n4 1\n"), bipartite=False)
+    assert one_kind[1:3] == plain((0, 0), (2, 1))
 
 
 def test_npz(tmp_path: Path) -> None:

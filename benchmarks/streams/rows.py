@@ -1,0 +1,126 @@
+"""A topic of an embedded log into a graph, an edge a record: records a second, by form.
+
+Ours is a pipeline with its journal and a checkpoint directory, as in real use. Beside it are the
+two loops that one writes by hand, over the same log: each record is decoded by orjson (Python's
+json where that is not installed) or msgpack, and becomes an edge of a NetworkX graph, or an entry
+in a dictionary of dictionaries. Nothing is checked there, refused or counted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+import ingest
+import lpma
+
+from .. import workloads
+from ..report import Report, Setting, rates
+from ..stopwatch import WrongAnswer, measure, plain
+from .memory_source import RECORD, refuse
+
+ROUNDS, BUDGET_S = 3, 12.0
+POLL, BATCH = 10_000, 100_000
+FIELDS = ingest.Fields(weight="weight", time="time")
+FORMS = [
+    (names, form)
+    for names in ("integers", "names")
+    for form in ("msgpack rows", "JSON rows", f"columns, {RECORD:,} a record")
+]
+LOOPS = ("networkx", "dictionaries")
+
+Ends = list[tuple[Any, Any]]
+
+
+def rows(setting: Setting) -> Report:
+    report = Report("rows", "million operations a second from an embedded log, median")
+    count = 5_000 if setting.quick else 300_000
+    loops = [n for n in LOOPS if setting.wants(n) and (n != "networkx" or find_spec("networkx"))]
+    src, dst = workloads.rmat(18, 0, count).stream(0, count)
+    for names, form in FORMS:
+        edges: Ends = list(zip(src.tolist(), dst.tolist(), strict=True))
+        if names == "names":
+            edges = [(f"user-{u}", f"item-{v}") for u, v in edges]
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory)
+            with ingest.SqliteLog(path / "log") as log:
+                log.produce_many("updates", list(_records(edges, form, names == "names")))
+            loads = _loads(form)
+            runs: dict[str, Callable[[], Any]] = {
+                "lpma": partial(_pipeline, path, names == "names")
+            }
+            if loads is not None:
+                runs |= {name: partial(_loop, path, loads, name) for name in loops}
+            kernels = {name: plain(run) for name, run in runs.items()}
+            timings = measure(
+                kernels, partial(_verify, set(edges)), rounds=ROUNDS, budget_s=BUDGET_S
+            )
+        row = {"vertices": names, "form": form, "records": count}
+        report.add(row | rates(timings, count, ("lpma", *LOOPS), LOOPS))
+    report.notes.append("ratio: lpma to the faster of the two loops.")
+    return report
+
+
+def _records(edges: Ends, form: str, names: bool) -> Iterator[bytes]:
+    if form.startswith("columns"):
+        for first in range(0, len(edges), RECORD):
+            u, v = zip(*edges[first : first + RECORD], strict=True)
+            yield ingest.encode_updates(list(u), list(v), names=names)
+        return
+    pack: Callable[[Any], bytes] = msgpack.packb
+    if form.startswith("JSON"):
+        pack = lambda row: json.dumps(row).encode()  # noqa: E731
+    for at, (u, v) in enumerate(edges):
+        yield pack({"src": u, "dst": v, "weight": 1.0, "time": 1_700_000_000_000 + at})
+
+
+def _loads(form: str) -> Callable[[bytes], Any] | None:
+    if form.startswith("columns"):
+        return None
+    if form.startswith("msgpack"):
+        return msgpack.unpackb
+    return importlib.import_module("orjson").loads if find_spec("orjson") else json.loads
+
+
+def _pipeline(path: Path, names: bool) -> lpma.Graph:
+    graph = lpma.Graph(device="cpu", names=names)
+    with (
+        ingest.SqliteLog(path / "log") as log,
+        tempfile.TemporaryDirectory(dir=path) as state,
+        ingest.Pipeline(
+            log, graph, Path(state) / "state", records=FIELDS, names=names, batch_size=BATCH,
+            batch_interval=10.0, poll_records=POLL, dead_letters=refuse,
+        ) as pipeline,
+    ):  # fmt: skip
+        pipeline.run(until="end")
+    return graph
+
+
+def _loop(path: Path, loads: Callable[[bytes], Any], name: str) -> Any:
+    networkx = importlib.import_module("networkx") if name == "networkx" else None
+    graph: Any = {} if networkx is None else networkx.DiGraph()
+    with ingest.SqliteLog(path / "log") as log:
+        while polled := log.poll(POLL):
+            for record in polled:
+                row = loads(record.value)  # type: ignore[arg-type]
+                if networkx is None:
+                    graph.setdefault(row["src"], {})[row["dst"]] = row["weight"]
+                else:
+                    graph.add_edge(row["src"], row["dst"], weight=row["weight"])
+    return graph
+
+
+def _verify(edges: set[tuple[Any, Any]], name: str, _: int, held: Any) -> None:
+    found = held.num_edges if isinstance(held, lpma.Graph) else (
+        sum(map(len, held.values())) if isinstance(held, dict) else held.number_of_edges()
+    )  # fmt: skip
+    if found != len(edges):
+        raise WrongAnswer(f"{name}: {found} edges, and the records have {len(edges)}")

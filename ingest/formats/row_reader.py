@@ -1,0 +1,459 @@
+"""Many small records at once: rows become columns, read by decoders that are made for their topic.
+
+Idea: where Python reads a record field by field, a row costs some ten microseconds. So a decoder is
+made of the topic's mapping: a struct of msgspec's that has the fields which are mapped, with the
+types that the graph wants. It reads each record alone, in a quarter of a microsecond, and skips
+what else stands in it. The values are then checked as columns.
+
+What is read here `decode_record` reads with the same result. The other way round it need not be:
+what a decoder refuses (a query, columns, a vertex operation, a whole float, a bad record), or what
+has a value that does not pass as part of a column, is left to `decode_record`, which says why. So
+records are cut into stretches: of rows that became columns, and of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
+
+from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.errors import BatchError
+from lpma.names import Column, column_of, interleaved
+
+from ..errors import RecordError
+from ..fields import Fields, Records, fields_of
+from ..types import MAX_TEXT_BYTES, Array, Names, Polled, Record, Values
+from .json import MAX_DEPTH, MAX_JSON_BYTES, nests_too_deeply
+from .kinds import UPDATE_KINDS
+from .names import names_of
+from .times import in_ms
+
+_OWN = Fields().of_topic()
+_EDGES = (Kind.INSERT, Kind.DELETE)
+_ROLES = ("src", "dst", "weight", "time", "kind", "source", "seq")
+_LEFT = -1  # the code of a kind that is not read here
+_MOST = 2**63 - 1
+_REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_MSGPACK = frozenset(bytes([byte]) for byte in range(0x80, 0xA0))  # a short map or array
+
+_GET: dict[str, Callable[[list[Any]], list[Any]]] = {  # as fast as Python can
+    "src": lambda rows: [row.src for row in rows],
+    "dst": lambda rows: [row.dst for row in rows],
+    "weight": lambda rows: [row.weight for row in rows],
+    "time": lambda rows: [row.time for row in rows],
+    "kind": lambda rows: [row.kind for row in rows],
+    "source": lambda rows: [row.source for row in rows],
+    "seq": lambda rows: [row.seq for row in rows],
+}
+
+Decode = Callable[[bytes], Any]
+
+
+class Stretch(NamedTuple):
+    """The records from `start` to `stop`: their rows as one record; None: to be read one by one.
+    ends: src and dst of each row in turn, if vertices go by names. producers: (source, seq) of each
+    row, if they name them."""
+
+    start: int
+    stop: int
+    rows: Record | None = None
+    ends: Column | None = None
+    producers: list[tuple[str, int]] | None = None
+
+
+class RowReader:
+    """Reads the rows of one topic. fields: of its records of JSON; None: it has none. names:
+    whether vertices go by names."""
+
+    def __init__(self, fields: Fields | None, names: bool) -> None:
+        vertex: Any = int | str if names else Annotated[int, Meta(ge=0, le=MAX_VERTEX)]
+        # By a record's first byte: a form that many have, if there is one, and one for all.
+        forms: list[tuple[_Form, ...]] = [()] * 256
+        maps = _msgpack_map(_ROLES[:4], vertex, names), _msgpack_map(_ROLES, vertex, names)
+        forms[0x80:0x90] = [maps] * 16
+        forms[0x92:0x95] = [(_msgpack_array(vertex, names),)] * 3
+        if fields is not None and not _overlap(fields := fields.of_topic()):
+            json = tuple(_json(fields, time, vertex, names) for time in (int, int | str))
+            forms[:0x80] = [json] * 0x80
+        self._names = names
+        self._forms = forms
+
+    def stretches(self, values: Values) -> Iterator[Stretch]:
+        """All of `values`, in order. REQUIRES: there is one."""
+        if self._names or values[0][:1] not in _MSGPACK:
+            yield from self._decoded(values, 0)
+            return
+        rows = _Plain.read(values)
+        for start, stop in rows.bounds():
+            if rows.plain[start]:
+                yield Stretch(start, stop, rows.record(start, stop))
+            else:
+                yield from self._decoded(values[start:stop], start)
+
+    def _decoded(self, given: Values, first: int) -> Iterator[Stretch]:
+        """The same of records that begin at number `first`, by msgspec's decoders."""
+        values = list(given)
+        if values[0] and given.longest <= MAX_DEPTH:
+            for form in self._forms[values[0][0]]:
+                rows = form.decoded(values)
+                if rows is not None:
+                    yield from form.stretches(rows, first)
+                    return
+        found = [(form, self._row(form, value)) for value in values for form in [self._form(value)]]
+        start = first
+        for one, group in groupby(found, lambda pair: None if pair[1] is None else pair[0]):
+            of_form = [row for _, row in group]
+            if one is None:
+                yield Stretch(start, start + len(of_form))
+            else:
+                yield from one.stretches(of_form, start)
+            start += len(of_form)
+
+    def _form(self, value: bytes) -> _Form | None:
+        """The form that reads whatever is read of those that begin so."""
+        forms = self._forms[value[0]] if value else ()
+        return forms[-1] if forms else None
+
+    def _row(self, form: _Form | None, value: bytes) -> Any:
+        """None for a record that is left."""
+        if form is None or len(value) > MAX_JSON_BYTES or nests_too_deeply(value):
+            return None
+        try:
+            return form.decode(value)
+        except _REFUSED:
+            return None
+
+
+class _Plain(NamedTuple):
+    """What records say, and which are plain rows: arrays of one length."""
+
+    plain: npt.NDArray[np.bool_]
+    kind: npt.NDArray[np.uint8]
+    src: npt.NDArray[np.uint32]
+    dst: npt.NDArray[np.uint32]
+    weight: npt.NDArray[np.float64]
+    time: npt.NDArray[np.int64]
+    weighted: npt.NDArray[np.bool_]  # whether it names a weight
+    timed: npt.NDArray[np.bool_]  # whether it names a time
+
+    @classmethod
+    def read(cls, values: Values) -> _Plain:
+        from .plain_rows import read_all  # not above: Numba takes a third of a second to import
+
+        dtypes: list[Any] = [np.bool_, np.uint8, np.uint32, np.uint32, np.float64, np.int64]
+        rows = cls(*(np.zeros(len(values), dtype) for dtype in [*dtypes, np.bool_, np.bool_]))
+        rows.weight[:] = 1.0
+        read_all(np.frombuffer(values.data, np.uint8), values.starts, values.stops, *rows)
+        return rows
+
+    def bounds(self) -> Iterator[tuple[int, int]]:
+        """Where to cut: between plain and other records, and between rows with a time and
+        without."""
+        cut = self.plain[1:] != self.plain[:-1]
+        cut |= self.timed[1:] != self.timed[:-1]
+        return pairwise([0, *(np.flatnonzero(cut) + 1).tolist(), len(self.plain)])
+
+    def record(self, start: int, stop: int) -> Record:
+        part = slice(start, stop)
+        weight = self.weight[part] if self.weighted[part].any() else None
+        time = self.time[part] if self.timed[start] else None
+        given = self.kind[part], self.src[part], self.dst[part], weight, time
+        return Record(Columns(*given, checked=True))
+
+
+class RowReaders:
+    """The readers of the topics of a stream whose records are read so."""
+
+    def __init__(self, records: Records, names: bool) -> None:
+        self.records = records
+        self.names = names
+        self._made: dict[str, RowReader] = {}
+
+    def of(self, topic: str) -> RowReader:
+        found = self._made.get(topic)
+        if found is None:
+            found = self._made[topic] = RowReader(fields_of(self.records, topic), self.names)
+        return found
+
+
+class _Form(NamedTuple):
+    """One form of rows. get: for each role that it has, how its values are had from rows.
+    codes: by the word of the kind, None for a row without one."""
+
+    decode: Decode
+    get: dict[str, Callable[[list[Any]], list[Any]]]
+    names: bool
+    codes: dict[str | None, int]
+    unit: str = "ms"
+    default_weight: float = 1.0
+
+    def decoded(self, values: Sequence[bytes]) -> list[Any] | None:
+        """A row for each value; None if some is no row of this form."""
+        decode = self.decode
+        try:
+            return [decode(value) for value in values]
+        except _REFUSED:
+            return None
+
+    def stretches(self, rows: list[Any], start: int) -> Iterator[Stretch]:
+        """Of these rows, the first of which is record number `start`."""
+        values = {role: get(rows) for role, get in self.get.items()}
+        codes = values.get("kind")
+        if codes is not None:
+            codes = values["kind"] = [self.codes.get(word, _LEFT) for word in codes]
+        elif self.codes[None] == _LEFT:
+            yield Stretch(start, start + len(rows))
+            return
+        for first, stop, is_left in _runs(values, len(rows)):
+            if is_left:
+                yield Stretch(start + first, start + stop)
+            else:
+                part = {role: column[first:stop] for role, column in values.items()}
+                yield from self._passing(part, start + first, stop - first)
+
+    def _passing(self, values: dict[str, list[Any]], start: int, count: int) -> Iterator[Stretch]:
+        """Rows as columns; where one does not pass, the halves."""
+        try:
+            rows, ends = self._columns(values, count)
+        except (RecordError, BatchError, OverflowError):
+            if count == 1:
+                yield Stretch(start, start + 1)
+                return
+            half = count // 2
+            for first, stop in ((0, half), (half, count)):
+                part = {role: column[first:stop] for role, column in values.items()}
+                yield from self._passing(part, start + first, stop - first)
+            return
+        producers = None
+        if "source" in values and values["source"][0] is not None:
+            producers = list(zip(values["source"], values["seq"], strict=True))
+        yield Stretch(start, start + count, rows, ends, producers)
+
+    def _columns(self, values: dict[str, list[Any]], count: int) -> tuple[Record, Column | None]:
+        """Raises RecordError, BatchError or OverflowError if a value does not pass."""
+        src, dst = values["src"], values["dst"]
+        kind = np.full(count, self.codes[None], np.uint8)
+        if "kind" in values:
+            kind = np.array(values["kind"], np.uint8)
+        weight, time = self._weights(values.get("weight"), kind), self._times(values.get("time"))
+        if not self.names:
+            if None in src or None in dst:
+                raise RecordError("src, dst: missing")
+            ids = np.array(src, np.uint32), np.array(dst, np.uint32)
+            return Record(Columns(kind, *ids, weight, time, checked=True)), None
+        ends = interleaved(column_of(src, "src"), column_of(dst, "dst"))
+        unnamed = np.zeros(count, np.uint32)
+        batch = Columns(kind, unnamed, unnamed, weight, time, checked=True)
+        return Record(batch, names=Names(src, dst)), ends
+
+    def _weights(self, given: list[Any] | None, kind: Array) -> Array | None:
+        if given is None or given.count(None) == len(kind):
+            if self.default_weight == 1:
+                return None
+            return np.where(kind == Kind.INSERT, self.default_weight, 1.0)
+        weight = np.array(given, np.float64)  # None becomes NaN
+        absent = np.array([each is None for each in given]) if None in given else None
+        if absent is not None:
+            fill = np.where(kind == Kind.INSERT, self.default_weight, 1.0)
+            weight = np.where(absent, fill, weight)
+        if not bool((np.abs(weight) <= MAX_WEIGHT).all()):  # NaN fails, too
+            raise RecordError("weight: out of range")
+        return weight
+
+    def _times(self, given: list[Any] | None) -> Array | None:
+        """REQUIRES: all are there, or none is."""
+        if given is None or given[0] is None:
+            return None
+        if self.unit != "ms" or str in set(map(type, given)):
+            given = [in_ms(each, self.unit) for each in given]
+        return np.array(given, np.int64)
+
+
+def _runs(values: dict[str, list[Any]], count: int) -> Iterator[tuple[int, int, bool]]:
+    """(start, stop, whether they are left) of stretches whose rows all have a time or all have
+    none, and so with their producers. Rows of other kinds than edges are left, and bad producers.
+    """
+    marks: list[list[int]] = []
+    codes, times = values.get("kind"), values.get("time")
+    if codes is not None and _LEFT in codes:
+        marks.append([min(code, 0) for code in codes])
+    if times is not None and 0 < times.count(None) < count:
+        marks.append([time is None for time in times])
+    sources, seqs = values.get("source"), values.get("seq")
+    if (
+        sources is not None
+        and seqs is not None
+        and not sources.count(None) == seqs.count(None) == count
+    ):
+        marks.append(list(map(_sent, sources, seqs)))
+    if not marks:
+        yield 0, count, False
+        return
+    start = 0
+    for mark, group in groupby(zip(*marks, strict=True)):
+        stop = start + sum(1 for _ in group)
+        yield start, stop, _LEFT in mark
+        start = stop
+
+
+def _sent(source: str | None, seq: int | None) -> int:
+    """Whether a row names its producer; _LEFT if it does so badly."""
+    if source is None and seq is None:
+        return 0
+    good = source and len(source.encode(errors="replace")) <= MAX_TEXT_BYTES
+    return 1 if good and seq is not None and 0 <= seq <= _MOST else _LEFT
+
+
+# Forms ---------------------------------------------------------------------------------------
+
+
+def _msgpack_map(roles: Sequence[str], vertex: Any, names: bool) -> _Form:
+    """A row as a map of these of our own fields, each of which has a value where it is there."""
+    types = {"weight": float, "time": int, "kind": str, "source": str, "seq": int}
+    made = msgspec.defstruct(
+        "Row", [("src", vertex), ("dst", vertex), *((r, types[r], None) for r in roles[2:])],
+        forbid_unknown_fields=True, gc=False,
+    )  # fmt: skip
+    get = {role: _GET[role] for role in roles}
+    return _Form(msgspec.msgpack.Decoder(made).decode, get, names, _codes_of(_OWN))
+
+
+def _msgpack_array(vertex: Any, names: bool) -> _Form:
+    made = msgspec.defstruct(
+        "Row", [("src", vertex), ("dst", vertex), ("weight", float | None, None),
+                ("time", int | None, None)],
+        array_like=True, forbid_unknown_fields=True, gc=False,
+    )  # fmt: skip
+    get = {role: _GET[role] for role in _ROLES[:4]}
+    return _Form(msgspec.msgpack.Decoder(made).decode, get, names, {None: int(Kind.INSERT)})
+
+
+def _json(fields: Fields, time: Any, vertex: Any, names: bool) -> _Form:
+    """An object with these fields, among any others; one that is null is not there. time: the type
+    of times."""
+    types = {"src": vertex, "dst": vertex, "weight": float, "time": time, "kind": str,
+             "source": str, "seq": int}  # fmt: skip
+    tree = _Tree({}, {})
+    get: dict[str, Callable[[list[Any]], list[Any]]] = {}
+    for role, name in fields.by_role().items():
+        if name is not None:
+            get[role] = tree.place(role, name, types[role])
+    form = _Form(msgspec.json.Decoder(tree.struct()).decode, get, names, _codes_of(fields))
+    return form._replace(unit=fields.time_unit or "ms", default_weight=fields.default_weight)
+
+
+def _overlap(fields: Fields) -> bool:
+    """Whether one field lies within another: then no struct has both."""
+    named = [f"{name}." for name in fields.by_role().values() if name is not None]
+    return any(one != other and one.startswith(other) for one in named for other in named)
+
+
+class _Tree(NamedTuple):
+    """A struct to be: (field, type) by role, and by field what nests in it."""
+
+    leaves: dict[str, tuple[str, Any]]
+    inner: dict[str, _Tree]
+
+    def place(self, role: str, name: str, kind: Any) -> Callable[[list[Any]], list[Any]]:
+        """Give the field of that name, and the one at the end of that path, a place, and return how
+        its values are had from rows."""
+        self.leaves[role] = name, kind
+        if "." not in name:
+            return _GET[role]
+        *steps, last = name.split(".")
+        tree, path = self, []
+        for step in steps:
+            path.append(_nest(step))
+            tree = tree.inner.setdefault(step, _Tree({}, {}))
+        tree.leaves[role] = last, kind
+        direct, nested = attrgetter(role), [*path, role]
+
+        def found(row: Any) -> Any:
+            value = direct(row)
+            if value is None:
+                value = row
+                for attribute in nested:
+                    value = getattr(value, attribute, None)
+            return value
+
+        return lambda rows: [found(row) for row in rows]
+
+    def struct(self) -> type[msgspec.Struct]:
+        leaves = {role: (name, kind) for role, (name, kind) in self.leaves.items()}
+        nested = {_nest(name): (name, tree.struct()) for name, tree in self.inner.items()}
+        every = leaves | nested
+        return msgspec.defstruct(
+            "Row", [(attribute, kind | None, None) for attribute, (_, kind) in every.items()],
+            rename={attribute: name for attribute, (name, _) in every.items()}, gc=False,
+        )  # fmt: skip
+
+
+def _nest(name: str) -> str:
+    """What a field in which others nest is called in a struct: it may have any name."""
+    return f"in_{name.encode().hex()}"
+
+
+def _codes_of(fields: Fields) -> dict[str | None, int]:
+    """What the words of this mapping mean, of those that append or delete an edge."""
+    words = {word: word for word in UPDATE_KINDS} | fields.kinds
+    codes = {word: int(UPDATE_KINDS[meant]) for word, meant in words.items()}
+    known: dict[str | None, int] = {w: code for w, code in codes.items() if code in _EDGES}
+    default = int(UPDATE_KINDS[fields.default_kind])
+    return known | {None: default if default in _EDGES else _LEFT}
+
+
+# Polled records ------------------------------------------------------------------------------
+
+
+def in_runs(polled: Sequence[Polled]) -> Iterator[Polled]:
+    """The same records in the same order: encoded ones at consecutive offsets of a partition
+    together."""
+    run: list[Polled] = []
+    for one in polled:
+        if run and not (
+            type(one.value) is bytes
+            and run[-1].offset + 1 == one.offset
+            and run[-1].partition == one.partition
+        ):
+            yield _together(run)
+            run = []
+        if type(one.value) is bytes:
+            run.append(one)
+        else:
+            yield one
+    if run:
+        yield _together(run)
+
+
+def _together(run: list[Polled]) -> Polled:
+    if len(run) == 1:
+        return run[0]
+    values = Values.of([one.value for one in run])  # type: ignore[misc]
+    return run[-1]._replace(offset=run[0].offset, value=values)
+
+
+def as_columns(polled: Sequence[Polled], readers: RowReaders) -> Iterator[Polled]:
+    """The same records in the same order, rows at consecutive offsets as columns, whose ends are
+    names if the vertices go by these. Rows that name their producers stay by themselves."""
+    for run in in_runs(polled):
+        if not isinstance(run.value, Values):
+            yield run
+            continue
+        for stretch in readers.of(run.partition.topic).stretches(run.value):
+            at = run.offset + stretch.start
+            if stretch.rows is None or stretch.producers is not None:
+                for offset, value in enumerate(run.value[stretch.start : stretch.stop], at):
+                    yield Polled(run.partition, offset, value, run.time)
+                continue
+            rows, names = stretch.rows.batch, stretch.rows.names
+            if names is not None:
+                rows = rows.replace(src=names_of(names.src, "src"), dst=names_of(names.dst, "dst"))
+            yield Polled(run.partition, at, rows, run.time)
