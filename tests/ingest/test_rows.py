@@ -41,9 +41,9 @@ def plain(draw: st.DrawFn, names: bool) -> bytes:
     who = draw(st.sampled_from([None, "s", "t"]))
     form = draw(st.integers(0, 3))
     if form == 0:
-        sent = {"producer": who, "seq": seq} if who is not None else {}
+        sent: dict[str, Any] = {"producer": who, "seq": seq} if who is not None else {}
         kind = draw(st.sampled_from([Kind.INSERT, Kind.INSERT, Kind.DELETE]))
-        return ingest.encode_row(*ends, 1.5, at, kind, names=names, **sent)  # type: ignore[arg-type]
+        return ingest.encode_row(ends[0], ends[1], 1.5, at, kind, names=names, **sent)
     if form == 1:
         edge = draw(st.booleans())
         kind, dst = (Kind.EDGE, ends[1]) if edge else (Kind.DEGREE, None)
