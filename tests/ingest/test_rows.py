@@ -119,11 +119,8 @@ def test_a_log_is_read_together_around_what_is_large_and_what_lies_between() -> 
         while found := log.poll_many(20, 0.0):
             polls.append([(one.offset, one.records) for one in found])
             for one in found:
-                value = one.value
-                assert (
-                    list(value if isinstance(value, Values) else [value])
-                    == (given[one.offset : one.last + 1])
-                )
+                here = list(one.value) if isinstance(one.value, Values) else [one.value]
+                assert here == given[one.offset : one.last + 1]
     assert polls[0] == [(0, 10)], "up to the first that is large"
     assert polls[1] == [(offset, 1) for offset in range(10, 30)], "one by one, as it is large"
     assert polls[2:] == [[(30, 4)]]
