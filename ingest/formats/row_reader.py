@@ -240,9 +240,8 @@ class _Form(NamedTuple):
     def _columns(self, values: dict[str, list[Any]], count: int) -> tuple[Record, Column | None]:
         """Raises RecordError, BatchError or OverflowError if a value does not pass."""
         src, dst = values["src"], values["dst"]
-        kind = np.full(count, self.codes[None], np.uint8)
-        if "kind" in values:
-            kind = np.array(values["kind"], np.uint8)
+        kinds = values.get("kind", [self.codes[None]])
+        kind = np.resize(np.array(kinds, np.uint8), count)
         weight, time = self._weights(values.get("weight"), kind), self._times(values.get("time"))
         if not self.names:
             if None in src or None in dst:

@@ -23,7 +23,7 @@ POINTS = (
     "ingest.sources.sqlite.log:bounds_of",  # within the transaction
     "ingest.service.writer:_known",  # synced
     "ingest.service.updates:JSONResponse",  # acknowledged
-    "ingest:SqliteLog.poll",
+    "ingest:SqliteLog.poll_many",
     "ingest.state.journal:Journal.append",
     "ingest.pipeline.graph_requests:GraphRequests.moved",
     "tests.support.stream_model:SavedModel.apply",

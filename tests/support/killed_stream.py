@@ -25,7 +25,7 @@ OPTIONS: dict[str, Any] = {
     "checkpoint_operations": 40,
 }
 POINTS = (
-    "ingest:SqliteLog.poll",
+    "ingest:SqliteLog.poll_many",
     "ingest.state.journal:Journal.append",
     "ingest.state.journal:Journal.sync",
     "ingest.pipeline.outputs:Outputs.flush",  # dead letters

@@ -66,7 +66,8 @@ def check(values: list[bytes], fields: Fields | None, names: bool) -> int:
             continue
         assert len(stretch.rows.batch) == stretch.stop - stretch.start
         read += len(stretch.rows.batch)
-        producers = stretch.producers or [(None, None)] * len(stretch.rows.batch)
+        nobody: list[Any] = [(None, None)] * len(stretch.rows.batch)
+        producers = stretch.producers or nobody
         found = zip(rows_of(stretch.rows), producers, strict=True)
         for value, (row, producer) in zip(values[stretch.start : stretch.stop], found, strict=True):
             assert repr((*row, producer)) == repr(by_codec(value, fields, names)), value
@@ -80,7 +81,9 @@ integers = st.one_of(
     st.sampled_from([2**63 - 1, 2**63, 10**25, -1]),
 )  # fmt: skip
 texts = st.sampled_from(["a", "käse", "5", "", "x" * 1024, "ż" * 600, "\ud800", "a\0b"])
-odd = st.sampled_from([True, None, [], {}, [1], 1.0, 2.5, 2.0**54, float("nan"), float("inf")])
+odd: st.SearchStrategy[Any] = st.sampled_from(
+    [True, None, [], {}, [1], 1.0, 2.5, 2.0**54, float("nan"), float("inf")]
+)
 vertices = st.one_of(st.integers(0, 9), st.integers(0, 9), integers, texts, odd)
 weights = st.one_of(st.floats(-1e30, 1e30), st.floats(), st.floats(width=32), integers, odd)
 times = st.one_of(
