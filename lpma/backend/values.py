@@ -20,10 +20,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from msgspec import Struct
-
 from ..arrays import Array as Array
 from ..pma.layout import Size
+from ..record import Record
 
 # The keys that a row of a batch gives a store: (src, dst), (dst, src), or both for an undirected
 # graph.
@@ -38,7 +37,7 @@ Single = tuple[int, int, int, int]
 Pair = tuple[Array, Array]  # (keys uint64[c], inserted bool[c])
 
 
-class Unread(Struct):
+class Unread(Record):
     """Changes that stay where a device wrote them until somebody asks."""
 
     number: int
@@ -67,7 +66,7 @@ class Costs:
 ON_CPU = Costs(load=4)
 
 
-class Tally(Struct):
+class Tally(Record):
     """What a batch's key operations do, in numbers. Markers count as slots."""
 
     touched: int  # leaves in which something is written or moved
@@ -83,7 +82,7 @@ class Tally(Struct):
         return self.delta + 2 * self.deletions
 
 
-class Committed(Struct):
+class Committed(Record):
     """What a batch amounted to, once applied. Sizes are those after the batch."""
 
     tally: Tally

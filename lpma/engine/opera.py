@@ -19,12 +19,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from ..backend.values import BOTH, KEYS_A_ROW, REVERSE, Changed, Implied, KeyRows, StagedBatch
 from ..batch.columns import FIRST_QUERY, Columns, Kind, last_stamped, last_update, now_ms
 from ..errors import OutOfMemory, StoreTooLarge
 from ..pma.keys import keys_of
+from ..record import Record
 from ..store.lpma import Prepared
 from ..store.pending import PendingBatch
 from . import expiry_rebuild
@@ -35,7 +35,7 @@ from .removal import incident_deletions
 from .stores import Stores
 
 
-class Outcome(Struct):
+class Outcome(Record):
     """The outcome of a batch that was applied."""
 
     answers: Answers
@@ -70,7 +70,7 @@ def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcom
         last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
         if columns.edges_only and stores.into is None:
             ((store, direction),) = stores.all
-            outcome = Outcome(NO_ANSWERS, [store.apply(columns, time, direction)])
+            outcome = Outcome(answers=NO_ANSWERS, changes=[store.apply(columns, time, direction)])
         elif not columns.edges_only and columns.expires:
             outcome = _apply_expiring(stores, columns)
         else:
@@ -94,7 +94,7 @@ def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
     try:
         if not columns.expiry_expanded:
             if expiry_rebuild.is_cheaper(stores, columns):
-                return Outcome(NO_ANSWERS, expiry_rebuild.sweep(stores, columns))
+                return Outcome(answers=NO_ANSWERS, changes=expiry_rebuild.sweep(stores, columns))
             columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
             stores.place.wait_for_caller()
@@ -122,9 +122,9 @@ def _apply_batch(stores: Stores, columns: Columns, time: Any) -> Outcome:
 def _apply_query(stores: Stores, columns: Columns) -> Outcome:
     """A batch of one query, which needs no staging: this is what a pipeline at rest gets."""
     try:
-        outcome = Outcome(answer_query(stores, columns), [])
+        outcome = Outcome(answers=answer_query(stores, columns), changes=[])
     except MemoryError as error:
-        outcome = Outcome(NO_ANSWERS, [], error)
+        outcome = Outcome(answers=NO_ANSWERS, changes=[], failure=error)
     stores.note([], stores.time)
     return outcome
 
@@ -132,7 +132,7 @@ def _apply_query(stores: Stores, columns: Columns) -> Outcome:
 def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
     """Apply a batch that the backends have staged. All stores are prepared before any is
     written."""
-    outcome, last = Outcome(NO_ANSWERS, []), last_update(columns.kind)
+    outcome, last = Outcome(answers=NO_ANSWERS, changes=[]), last_update(columns.kind)
     asks = not columns.edges_only and len(columns.queries) > 0
     is_mixed = asks and int(columns.queries[0]) < last
     if last >= 0:

@@ -38,7 +38,7 @@ from ..backend.values import (
     StagedBatch,
 )
 from ..batch.columns import Columns
-from ..errors import OutOfMemory
+from ..errors import BatchError, OutOfMemory
 from ..pma.counters import REASONS, Stats
 from ..pma.density import bounds, root_bounds
 from ..pma.layout import NOTHING, Size
@@ -169,10 +169,17 @@ class LPMA:
             return self._apply_alone(columns, time, direction, rows)
         if pending is not None and not self.finish_pending():  # the device skipped this batch
             launched = backend.launch(self.segments, columns, time, *how, again=launched)
-        backend.await_good(launched)
-        self.written = True
+        self.written = True  # in time: whoever is cut off from here on leaves a batch on its way
+        try:
+            backend.await_good(launched)
+        except BatchError:  # the device refused it
+            self.written = False
+            raise
         density, seconds = slots / segments.room, self.clock() - started
-        self.pending = PendingBatch(launched, operations, rows, strategy, density, seconds)
+        self.pending = PendingBatch(
+            launched=launched, operations=operations, rows=rows, strategy=strategy,
+            density=density, seconds=seconds,
+        )  # fmt: skip
         return self.pending
 
     def _apply_alone(self, columns: Columns, time: Array, direction: int, rows: int) -> Changed:
@@ -212,9 +219,9 @@ class LPMA:
         pending = self.pending
         if pending is None:
             return True
-        self.pending, started = None, self.clock()
-        backend: Any = self.backend
+        started, backend = self.clock(), cast(Any, self.backend)
         try:
+            self.pending = None
             done: Any = backend.outcome(pending.launched)
             is_applied = isinstance(done, Committed)
             if is_applied:

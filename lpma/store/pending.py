@@ -20,14 +20,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
-
+from ..record import Record
 from .history import History
 
 SHARE = 32  # batches overlap where the store holds that many slots for each key operation
 
 
-class PendingBatch(Struct):
+class PendingBatch(Record):
     """A batch that is launched. `version` and `history` are set once it is counted."""
 
     launched: Any

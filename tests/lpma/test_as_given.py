@@ -232,6 +232,7 @@ def test_arrays_that_another_thread_writes_to(device: str) -> None:
 def test_until_the_kernel_is_read_the_slow_way_is_taken(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(staging.compiled, "ready", False)
     monkeypatch.setattr(staging.compiled, "is_ready", lambda: False)
     monkeypatch.setattr(staging.Staging, "__init__", None)
     src, dst, weight, time = rows(11, LARGE)

@@ -196,7 +196,7 @@ def test_changes_are_read_when_asked_for() -> None:
 
     history = History()
     for version, n in ((1, 2), (2, 0), (3, 4)):
-        history.add(version, Unread(n, read))
+        history.add(version, Unread(number=n, read=read))
     assert (history.nbytes, asked) == (9 * 6, [])
     found = history.since(1)
     assert found is not None

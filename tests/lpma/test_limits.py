@@ -95,7 +95,9 @@ def test_a_store_grows_up_to_its_limit(size: int, most: int, global_merge: str) 
 
     def prepared(held: int, delta: int) -> Unbuilt:
         backend = Unbuilt(most, most - 1, held)
-        located: Any = SimpleNamespace(tally=Tally(1, delta, 0, 0, 0, 0))
+        located: Any = SimpleNamespace(
+            tally=Tally(touched=1, delta=delta, markers=0, loops=0, largest=0, deletions=0)
+        )
         store = store_of(backend, size, global_merge)
         try:
             store.prepared(located, delta, "bottom-up", 0.5, 0.0)

@@ -208,11 +208,12 @@ class SlowBackend(SlowShapes, SlowReads, Defaults):
     ) -> Committed:  # fmt: skip
         changes = changes_of(located.inserted, most_changes)
         if plan is None:
-            return Committed(located.tally, located.unchanged, changes)
+            return Committed(tally=located.tally, unchanged=located.unchanged, changes=changes)
         held = self._moved(segments, plan, located.slots, stats)
         return Committed(
-            located.tally, located.unchanged, changes, plan.redundant, plan.num_rounds, held
-        )
+            tally=located.tally, unchanged=located.unchanged, changes=changes,
+            redundant=plan.redundant, num_rounds=plan.num_rounds, held=held,
+        )  # fmt: skip
 
     def _moved(
         self, segments: SlowSegments, plan: SlowPlan, slots: dict[int, dict[int, list[Slot]]],

@@ -201,12 +201,12 @@ def tally_of(inserted: dict[int, bool]) -> Tally:
     sign = {key: 1 if comes else -1 for key, comes in inserted.items()}
     comes = [key for key, there in inserted.items() if there]
     return Tally(
-        0,
-        sum(sign.values()),
-        sum(by for key, by in sign.items() if key & LOW == LOW),
-        sum(by for key, by in sign.items() if key & LOW == key >> 32),
-        max([-1, *(max(key >> 32, key & LOW if key & LOW != LOW else 0) for key in comes)]),
-        len(inserted) - len(comes),
+        touched=0,
+        delta=sum(sign.values()),
+        markers=sum(by for key, by in sign.items() if key & LOW == LOW),
+        loops=sum(by for key, by in sign.items() if key & LOW == key >> 32),
+        largest=max([-1, *(max(key >> 32, key & LOW if key & LOW != LOW else 0) for key in comes)]),
+        deletions=len(inserted) - len(comes),
     )
 
 

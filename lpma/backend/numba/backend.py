@@ -231,8 +231,9 @@ class NumbaBackend(Defaults):
             except MemoryError:  # the batch is applied; the history may forget
                 changes = None
         return Committed(
-            tally_of(report), report[UNCHANGED:TALLIED], changes, report[fused.REDUNDANT],
-            report[fused.ROUNDS], report[fused.WORK],
+            tally=tally_of(report), unchanged=report[UNCHANGED:TALLIED], changes=changes,
+            redundant=report[fused.REDUNDANT], num_rounds=report[fused.ROUNDS],
+            held=report[fused.WORK],
         )  # fmt: skip
 
     def rollback(self, located: Located) -> None:
@@ -252,7 +253,10 @@ class NumbaBackend(Defaults):
                 segments.counts, *stats.by_layer,
             )  # fmt: skip
         changes = commit.changes_of(located, most_changes)
-        return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
+        return Committed(
+            tally=located.tally, unchanged=located.unchanged, changes=changes,
+            redundant=redundant, num_rounds=num_rounds, held=held,
+        )  # fmt: skip
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         """Keeps most buffers: clearing the pages of fresh buffers for each batch would cost more

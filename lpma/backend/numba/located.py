@@ -85,7 +85,11 @@ class Touched(NamedTuple):
 
 def tally_of(report: list[int]) -> Tally:
     """The tally at the beginning of what a kernel reports."""
-    return Tally(*report[:UNCHANGED])
+    touched, delta, markers, loops, largest, deletions = report[:UNCHANGED]
+    return Tally(
+        touched=touched, delta=delta, markers=markers, loops=loops, largest=largest,
+        deletions=deletions,
+    )  # fmt: skip
 
 
 def reported_plan(workspace: Workspace, report: list[int]) -> WindowPlan | None:

@@ -118,7 +118,8 @@ class NumpyBackend(Defaults):
     ) -> Committed:  # fmt: skip
         keys, inserted = located.keys, located.inserted
         changes = (keys, inserted) if len(keys) <= most_changes else None
-        done = Committed(located.tally, located.batch.unchanged.tolist(), changes)
+        unchanged = located.batch.unchanged.tolist()
+        done = Committed(tally=located.tally, unchanged=unchanged, changes=changes)
         if plan is None:
             return done
         assert plan.after is not None, "REQUIRES: reserve"

@@ -218,7 +218,8 @@ def test_a_batch_without_memory_forgets_its_names(
         raise MemoryError("no more")
 
     with monkeypatch.context() as patch:
-        patch.setattr(g._stores.out.backend, "stage", fail)
+        for step in ("stage", "apply_at_once", "launch"):  # whichever takes the columns first
+            patch.setattr(g._stores.out.backend, step, fail, raising=False)
         for src, dst in ((["x"] * 3000, list(range(3000))), ("y", "z")):
             with pytest.raises(lpma.OutOfMemory):
                 g.apply(Batch.from_columns(Kind.INSERT, src, dst, names=True))

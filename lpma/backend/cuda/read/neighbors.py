@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
-from msgspec import Struct
 
 from ....cuda import driver
 from ....cuda.launch import blocks_for
+from ....record import Record
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
 from .kernels import launch_on
@@ -32,7 +32,7 @@ SPARE = 1.25  # room to rows expected
 FIRST_GUESS = 16.0  # rows a query
 
 
-class Found(Struct):
+class Found(Record):
     """What locate_neighbors writes, on the device."""
 
     n: int
@@ -178,7 +178,9 @@ class Neighbors:
             segments.record, *work, asked, n, indptr, begin, before, *spans, at,
             reader.mailbox.at, reader.mailbox.next_ticket(),
         )  # fmt: skip
-        return Found(n, indptr, begin, before, span, (scratch, asked))
+        return Found(
+            n=n, indptr=indptr, begin=begin, before=before, span=span, kept=(scratch, asked)
+        )
 
     def _read_found(
         self, segments: Segments, staged: StagedBatch | None, limits: Array | None, found: Found,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import cupy
-from msgspec import Struct
 
+from ....record import Record
 from ...overlapping import ONE_LAUNCH_ROWS
 from ...values import MAX_CHANGES
 
@@ -19,7 +19,7 @@ KEY_BYTES = 9  # a key, and whether it was inserted
 ALIGNMENT = 256
 
 
-class Room(Struct):
+class Room(Record):
     """Room for the changes of a batch of `rows` key operations; `rows` 0: there is none."""
 
     piece: Any  # of memory, as bytes
@@ -36,7 +36,7 @@ class Room(Struct):
         return cupy.ndarray((n,), cupy.uint64, keys), cupy.ndarray((n,), bool, inserted)
 
 
-NO_ROOM = Room(None, 0, 0, (0, 0))
+NO_ROOM = Room(piece=None, first=0, rows=0, at=(0, 0))
 
 
 class Changes:
@@ -65,4 +65,4 @@ class Changes:
             self._next = 0
         first, keys_at = self._next, self._begin + self._next
         self._next = first + size
-        return Room(self._piece, first, rows, (keys_at, keys_at + 8 * rows))
+        return Room(piece=self._piece, first=first, rows=rows, at=(keys_at, keys_at + 8 * rows))

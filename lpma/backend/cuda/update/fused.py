@@ -16,11 +16,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from ....batch.columns import Columns
 from ....pma.counters import Stats
 from ....pma.strategy import TOP_DOWN
+from ....record import Record
 from ...overlapping import ONE_LAUNCH_ROWS
 from ...values import Committed, Costs, Tally, Unread
 from ..store.segments import LEVELS, Segments
@@ -59,7 +59,7 @@ UNCHANGED, WINDOWS, REDUNDANT = int(Report.UNCHANGED), int(Report.WINDOWS), int(
 HELD_ABOVE, HELD_IN_LEAVES = int(Report.HELD_ABOVE), HEAD + int(Report.HELD_BY_LAYER)
 
 
-class Launched(Struct):
+class Launched(Record):
     """A batch on its way through the device, whose outcome the host has yet to read."""
 
     ticket: int
@@ -105,14 +105,10 @@ class FusedPath:
         ticket, is_one_step = ticket_before + 1, rows <= ONE_LAUNCH_ROWS
         now = int(time[0]) if len(time) == 1 else 0
         if again is not None:
-            staged, given, ticket = (
-                again.staged,
-                again.given,
-                ticket + 1,
-            )  # the batch keeps its turn
+            staged, given, ticket = again.staged, again.given, ticket + 1  # it keeps its turn
         elif len(columns.kind) <= zero_copy.MOST_ROWS and not columns.on_device:
             given, own = self._zero_copy.describe(columns, now, ticket & 1)
-            staged = StagedBatch(own, columns, None)
+            staged = StagedBatch(words=own, columns=columns, block=None)
         else:
             staged = self._upload.send(columns, now)
             given = staged.words
@@ -143,8 +139,9 @@ class FusedPath:
         if staged.block is not None or columns.on_device:
             self._upload.done(staged)
         return Launched(
-            ticket, segments, staged, given, rows, strategy, room, report_at, written_before
-        )
+            ticket=ticket, segments=segments, staged=staged, given=given, rows=rows,
+            strategy=strategy, room=room, report_at=report_at, written_before=written_before,
+        )  # fmt: skip
 
     def _launch_steps(self, staged: StagedBatch, rows: int) -> None:
         """Launch the steps of a large batch. The last two do nothing if the device refuses it.
@@ -200,12 +197,17 @@ class FusedPath:
             return Located(launched.staged, launched.rows, report, m, before, room)
         report = answer[HEAD:BY_LAYER].tolist()
         touched, inserted, deleted, markers, loops, largest = report[TALLY]
-        tally = Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
+        tally = Tally(
+            touched=touched, delta=inserted - deleted, markers=markers, loops=loops,
+            largest=largest - 1, deletions=deleted,
+        )  # fmt: skip
         launched.segments.num_slots += inserted - deleted
         self._by_layer += mailbox.memory[8 * BY_LAYER :].view(np.int64).reshape(2, LEVELS)
-        changes = Unread(inserted + deleted, room.arrays) if room.rows else None
+        changes = None
+        if room.rows:
+            changes = Unread(number=inserted + deleted, read=room.arrays)
         if not touched:
-            return Committed(tally, report[UNCHANGED:], changes)
+            return Committed(tally=tally, unchanged=report[UNCHANGED:], changes=changes)
         rounds = 1
         if launched.strategy != TOP_DOWN:
             left, layer = report[WINDOWS] + answer[BY_LAYER], BY_LAYER
@@ -214,7 +216,10 @@ class FusedPath:
                 layer += 1
             rounds = max(layer - BY_LAYER, 1)
         held = report[HELD_ABOVE] + answer[HELD_IN_LEAVES]
-        return Committed(tally, report[UNCHANGED:], changes, report[REDUNDANT], rounds, held)
+        return Committed(
+            tally=tally, unchanged=report[UNCHANGED:], changes=changes,
+            redundant=report[REDUNDANT], num_rounds=rounds, held=held,
+        )  # fmt: skip
 
     def _refused(self, launched: Launched) -> list[int]:
         """What the device reports of a batch that it refused. Raises BatchError if rows are bad."""

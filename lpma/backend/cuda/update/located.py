@@ -89,7 +89,10 @@ class Located:
     def tally(self) -> Tally:
         """The figures of the report that the host goes by."""
         touched, inserted, deleted, markers, loops, largest = self.report[TALLY]
-        return Tally(touched, inserted - deleted, markers, loops, largest - 1, deleted)
+        return Tally(
+            touched=touched, delta=inserted - deleted, markers=markers, loops=loops,
+            largest=largest - 1, deletions=deleted,
+        )  # fmt: skip
 
     @property
     def unchanged(self) -> list[int]:

@@ -35,4 +35,7 @@ def committed(
         stats.note_windows(np.array(plan.windows_by_layer), np.array(plan.held_by_layer))
         redundant, num_rounds = plan.redundant, plan.num_rounds
         held = sum(plan.held_by_layer)
-    return Committed(located.tally, located.unchanged, changes, redundant, num_rounds, held)
+    return Committed(
+        tally=located.tally, unchanged=located.unchanged, changes=changes,
+        redundant=redundant, num_rounds=num_rounds, held=held,
+    )  # fmt: skip

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from ....batch.columns import Columns, Kind
+from ....record import Record
 
 Array = Any  # numpy or cupy
 
@@ -23,7 +23,7 @@ Words = tuple[int, ...]  # of a BATCH
 Five = tuple[Array | None, Array, Array, Array | None, Array | None]  # columns in BATCH_ORDER
 
 
-class StagedBatch(Struct, dict=True):
+class StagedBatch(Record):
     """A batch's columns on the device, as kernels get them. `columns` is the host's view."""
 
     words: Words

@@ -61,7 +61,7 @@ class Uploader:
         at = {name: array.data.ptr for name, array in parts.items() if name not in host}
         block = self._send_host(host, at, columns) if host else None
         addresses = [at.get(name, 0) for name in BATCH_ORDER]
-        return StagedBatch(pack_batch(columns, now, addresses), columns, block)
+        return StagedBatch(words=pack_batch(columns, now, addresses), columns=columns, block=block)
 
     def _send_host(self, parts: dict[str, Any], at: dict[str, int], columns: Columns) -> Block:
         block, size = self._blocks.next(), 0
@@ -105,7 +105,7 @@ class Uploader:
         blocks.taken()
         to = block.device.data.ptr
         places = [to + spans[name][0] if name in spans else 0 for name in BATCH_ORDER]
-        return StagedBatch(pack_batch(columns, now, places), columns, block)
+        return StagedBatch(words=pack_batch(columns, now, places), columns=columns, block=block)
 
     # -- once it is on its way ------------------------------------------------------------------
 
