@@ -20,4 +20,12 @@ class Record(SimpleNamespace):
     ...     row: int = 0
     >>> Place(offset=7).row
     0
+    >>> Place(offset=7) == Place(offset=7, row=0)
+    True
     """
+
+    def __eq__(self, other: object) -> bool:
+        """Fields that were left out are compared as well."""
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in type(self).__annotations__
+        )

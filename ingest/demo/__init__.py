@@ -33,8 +33,9 @@ import lpma
 from algorithms.diversity.network import ego_network
 from lpma.file.atomic import atomic_write
 
-from .. import plots, run_log
+from .. import plots
 from ..pipeline.pipeline import Pipeline
+from ..plots import run_log
 from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
 from ..types import Reply

@@ -58,7 +58,7 @@ class StoredGraph:
         self.version, self.time, options = file.version, file.time, file.options
         self.directed, self.strategy = options.directed, options.strategy
         self.segment_size, self.weight_dtype = options.segment_size, options.dtype
-        self.has_times = options.times
+        self.has_times, self.left = options.times, options.left
         self.has_predecessors = options.predecessors or not self.directed
         self._lock = threading.Lock()
         self._num_slots = file.reader.columns["keys"].length

@@ -24,10 +24,10 @@ from ingest.cluster import splitting
 from ingest.cluster.owners import Spread, owners_in
 from ingest.cluster.ownership import Ownership
 from ingest.datasets import generators
+from ingest.formats import kafka_batches
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.records import decode
 from ingest.formats.row_reader import RowReader
-from ingest.sources.kafka import batches
 from ingest.types import Partition, Values
 from lpma import Columns, Kind
 from lpma.cpu import id_kernels, pieces, staging_kernels
@@ -308,7 +308,7 @@ def use_stream() -> None:
     """Rows of msgpack, batches of Kafka's, names of vertices, streams made up."""
     list(RowReader(None, False).stretches(Values.of([encode_row(1, 2)])))
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
-    list(batches.values(record, 0, 1, 0, 0))
+    list(kafka_batches.values(record, 0, 1, 0, 0))
     names = Names()
     names.assign(column_of([f"name {i}" for i in range(2_000)], "names"))
     names.of(range(2_000))

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 import ingest
+from ingest.formats.kafka_batches import polled, values
 from ingest.sources.base import Identity
-from ingest.sources.kafka.batches import polled, values
 from ingest.types import Partition, Polled
 from tests.support import stream_model
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ...formats.kafka_batches import Places, places_of, polled, stretch_of
 from ...types import Partition, Polled, Values
-from .batches import Places, places_of, polled, stretch_of
 
 # `client` is imported before this: its error says what is missing.
 from kafka.consumer.fetcher import Fetcher  # isort: skip

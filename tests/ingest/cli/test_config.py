@@ -278,6 +278,7 @@ def test_a_stream_goes_on_as_it_was_last_run(
     edges, state = tmp_path / "a.csv", tmp_path / "state"
     edges.write_text("from,to,amount\n" + "".join(f"{i},{i + 1},2\n" for i in range(10)))
     first = document("ingest", "a.csv", "-c", "state", "--target", "from", "--source", "to",
+                     "--weight", "amount",
                      "--batch-size", 2, "--limit", 2, "--track", "core",
                      "--results-file", "cores.jsonl")  # fmt: skip
     assert first["operations"] == 2

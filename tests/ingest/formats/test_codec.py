@@ -108,7 +108,6 @@ BAD = {
     "an unknown field": columns_of(color=1),
     "a bytes key": msgpack.packb({b"src": 1, "dst": 2}),
     "an integer key": msgpack.packb({1: 1}),
-    "a field twice": b"\x83\xa3src\x01\xa3dst\x02\xa3src\x01",
     "a nested map": packed(src={}, dst=1),
     "a nested array": msgpack.packb([1, [2]]),
     "an extension": msgpack.packb({"src": msgpack.ExtType(5, b"")}),
@@ -121,7 +120,8 @@ BAD = {
     "invalid UTF-8": b"\x81\xa1\xff\x01",
     "src alone": packed(src=1),
     "a boolean vertex": packed(src=True, dst=1),
-    "a float vertex": packed(src=1.0, dst=1),
+    "half a vertex": packed(src=1.5, dst=1),
+    "a float past 2^53": packed(src=1, dst=1, time=2.0**53 + 2),
     "a negative vertex": packed(src=-1, dst=1),
     "the marker vertex": packed(src=1, dst=2**32 - 1),
     "a boolean weight": packed(src=1, dst=1, weight=True),
@@ -129,7 +129,7 @@ BAD = {
     "an infinite weight": packed(src=1, dst=1, weight=float("-inf")),
     "a huge weight": packed(src=1, dst=1, weight=1.1e30),
     "a time past 64 bits": packed(src=1, dst=1, time=2**63),
-    "a float time": packed(src=1, dst=1, time=1.0),
+    "half a time": packed(src=1, dst=1, time=1.5),
     "an unknown kind": packed(src=1, dst=1, kind="merge"),
     "a kind of a query": packed(src=1, dst=1, kind="edge"),
     "a kind by number": packed(src=1, dst=1, kind=0),
@@ -172,6 +172,14 @@ BAD = {
 def test_bad_records_are_refused(name: str) -> None:
     with pytest.raises(RecordError):
         ingest.decode_record(BAD[name])
+
+
+def test_whole_floats_are_integers_and_the_last_of_a_field_counts() -> None:
+    batch = ingest.decode_record(packed(src=1.0, dst=2, time=3.0)).batch
+    assert batch.time is not None
+    assert (batch.src[0], batch.dst[0], batch.time[0]) == (1, 2, 3)
+    twice = b"\x83\xa3src\x01\xa3dst\x02\xa3src\x05"
+    assert ingest.decode_record(twice).batch.src[0] == 5
 
 
 @pytest.mark.parametrize("value", [None, "text", 3, [1, 2], np.zeros(3)])

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import Fields, Partition, Polled
+from ingest import Fields, Partition
 from ingest.formats.row_reader import RowReader, RowReaders, as_columns, in_runs
-from ingest.types import Record, Values
+from ingest.types import Polled, Record, Values
 from lpma import Kind
 from lpma.batch.columns import Columns
 from tests.conftest import soak

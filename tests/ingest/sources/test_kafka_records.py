@@ -14,8 +14,8 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import TopicPartition
 
 from ingest import Partition
+from ingest.formats.kafka_batches import walk
 from ingest.sources import Rejected
-from ingest.sources.kafka.batches import walk
 from ingest.sources.kafka.records import PartitionRecords
 
 TOPIC = TopicPartition("t", 3)

@@ -118,7 +118,7 @@ def test_odd_values_of_json(tmp_path: Path, field: str, value: str, date: bool) 
         path.write_text(path.read_text().replace('"2020-01-01"', "7"))
     assert read(path) == [("a", "b", 2.0, DAY if date else 7)] * 2
     (reason,) = reasons(path)
-    assert reason.startswith("a JSON record nests" if "[[[" in value else field)
+    assert reason.startswith(field)
 
 
 def test_no_value_of_json_is_more_than_a_bad_line(tmp_path: Path) -> None:

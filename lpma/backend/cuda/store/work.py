@@ -110,8 +110,8 @@ class Work:
         self.record["histogram"] = self._grid.data.ptr
         self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
         self.record["gate"] = self._gate.data.ptr
-        self._fields = self.record.reshape(1).view(np.uint64).data  # to be read and written at once
-        self._fields[REPORT] = self._places[0]  # the only note of which of the two is in use
+        self.fields = self.record.reshape(1).view(np.uint64).data  # to be read and written at once
+        self.fields[REPORT] = self._places[0]  # the only note of which of the two is in use
 
     @property
     def nbytes(self) -> int:
@@ -210,22 +210,21 @@ class Work:
 
     @property
     def report_at(self) -> int:
-        at: int = self._fields[REPORT]
+        at: int = self.fields[REPORT]
         return at
 
-    def turn(self) -> tuple[int, int, int]:
-        """For a batch that is applied at once: switch to the report of zeros. Returns its address,
-        that of the one in use until now, which the batch clears, and what `next_plan` does."""
-        before = self._fields[REPORT]
-        self._fields[REPORT] = now = self._both - before
+    def turn(self, before: int) -> tuple[int, int]:
+        """For a batch that is applied at once: switch from the report at `before`, the one in use,
+        which the batch clears, to that of zeros. Returns its address, and what `next_plan` does."""
+        self.fields[REPORT] = now = self._both - before
         if self._plans < MOST_PLANS:
             self._plans += 1
-            return now, before, self._plans
-        return now, before, self.next_plan()
+            return now, self._plans
+        return now, self.next_plan()
 
     def go_on(self, report_at: int) -> None:
         """Use the report at that address, whose batch is to be applied step by step."""
-        self._fields[REPORT] = report_at
+        self.fields[REPORT] = report_at
 
     def go_back(self, report_at: int, stream: Any) -> None:
         """After a launch that failed, use the report at that address again: it is of the batch
@@ -233,7 +232,7 @@ class Work:
         other = self._both - report_at
         report = self._reports[self._places.index(other)]
         driver.clear(report.data.ptr, report.nbytes, stream)
-        self._fields[REPORT] = report_at
+        self.fields[REPORT] = report_at
 
     def open_gate(self, stream: Any) -> None:
         """Let batches through again, after one that was refused (order.cuh)."""

@@ -25,7 +25,7 @@ from ...overlapping import ONE_LAUNCH_ROWS
 from ...values import Committed, Costs, Tally, Unread
 from ..store.segments import LEVELS, Segments
 from ..store.shapes import Shapes
-from ..store.work import Report, Work
+from ..store.work import REPORT, Report, Work
 from ..streams import Context
 from ..upload import zero_copy
 from ..upload.blocks import ALL, WEIGHTS
@@ -117,9 +117,10 @@ class FusedPath:
         kernels, room = self._shapes.kernels, self._changes.room(rows)
         if is_one_step and staged.block is not None:
             self._upload.await_part(staged, ALL)
-        report_at, report_before, plan = work.turn()
+        report_before = work.fields[REPORT]
         try:
             block.ticket = ticket
+            report_at, plan = work.turn(report_before)
             ASKED.pack_into(
                 block.bytes, AT["asked"], *staged.words, *given, *block.bounds_at, 1,
                 plan, strategy == TOP_DOWN, kernels.block_slots, *room.at,

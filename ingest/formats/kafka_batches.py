@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 
-from ...types import Partition, Polled, Rejected, Values
+from ..types import Partition, Polled, Rejected, Values
 
 Buffer = bytes | bytearray | memoryview
 Column = npt.NDArray[np.int64]
