@@ -219,7 +219,8 @@ class LPMA:
         pending = self.pending
         if pending is None:
             return True
-        started, backend = self.clock(), cast(Any, self.backend)
+        backend: Any = self.backend
+        started = self.clock()
         try:
             self.pending = None
             done: Any = backend.outcome(pending.launched)
