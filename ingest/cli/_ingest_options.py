@@ -50,7 +50,7 @@ def _record_option(name: str, help: str, min: int | None = None) -> Any:
 
 @in_file(
     kafka="kafka.servers", topics="kafka.topics", kafka_config="kafka.config",
-    kafka_settings="kafka.settings", from_offsets="source.from_offsets",
+    kafka_settings="kafka.settings", group="kafka.group", from_offsets="source.from_offsets",
     reply_topics="outputs.reply_topics", dead_letter_topic="outputs.dead_letter_topic",
     results_topic="results.topic", results_file="results.file",
 )  # fmt: skip
@@ -72,6 +72,14 @@ class EndpointOptions:
     ] = None
     kafka_config: KafkaConfig = None
     kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
+    group: Annotated[
+        str | None,
+        kafka_option(
+            "--group",
+            help="A consumer group to tell, after each checkpoint, how far the stream has come, "
+            "for tools that show the lag. Nothing is read from it.",
+        ),
+    ] = None
     reply_topics: Annotated[
         list[str] | None,
         kafka_option(
@@ -112,7 +120,9 @@ class EndpointOptions:
 
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
         settings = self.kafka_settings
-        return Origin(path, self.kafka, self.topics, self.kafka_config, file, rate, settings)
+        return Origin(
+            path, self.kafka, self.topics, self.kafka_config, file, rate, settings, self.group
+        )
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)

@@ -53,12 +53,15 @@ class Origin:
     file: FileOptions
     rate: float | None
     settings: Table | None = None  # of Kafka, besides those of `config`
+    group: str | None = None  # of consumers that is told how far the stream has come
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.kafka is None):
             raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
-        if self.kafka is None and (self.topics or self.config or self.settings):
-            raise typer.BadParameter("--topic and --kafka-config need it", param_hint="--kafka")
+        if self.kafka is None and (self.topics or self.config or self.settings or self.group):
+            raise typer.BadParameter(
+                "--topic, --group and --kafka-config need it", param_hint="--kafka"
+            )
         said = self.file.said(besides_ids=True)
         if self.is_log and (said is not None or self.rate is not None):
             raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
@@ -108,7 +111,8 @@ class Origin:
 
         assert self.kafka is not None
         settings = kafka_settings(self.config, self.settings)
-        return opened.enter_context(KafkaSource(self.kafka, self.read, settings=settings))
+        source = KafkaSource(self.kafka, self.read, settings=settings, group=self.group)
+        return opened.enter_context(source)
 
 
 def begin_log(path: Path | None, checkpoint: Path | None) -> None:

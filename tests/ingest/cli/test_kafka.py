@@ -15,7 +15,7 @@ import ingest
 from ingest import KafkaSink, KafkaSource, SqliteLog
 from ingest.cli import app
 from lpma import Kind
-from tests.support.broker import PASSWORD, USER, Cluster
+from tests.support.broker import PASSWORD, USER, Cluster, group_lags
 from tests.support.command_line import ROOT, command_line, document, run
 from tests.support.waiting import wait_for
 
@@ -184,6 +184,15 @@ def test_from_offsets(topics: Topics, tmp_path: Path, form: str) -> None:
     run(*command, "--dry-run", status=1)
     rest = document(*topics.ingest, "-c", tmp_path / "c")
     assert (rest["operations"], rest["resumed"]) == (0, True)
+
+
+def test_a_group_is_told(topics: Topics, tmp_path: Path) -> None:
+    group = "told-by-a-command"
+    run(*topics.ingest, "--checkpoint", tmp_path / "state", "--group", group)
+    lags = group_lags(topics.bootstrap, group)
+    assert lags
+    assert set(lags.values()) == {0}
+    run("ingest", tmp_path / "a.csv", "--group", group, status=2)
 
 
 def test_from_offsets_that_are_not_there(topics: Topics, tmp_path: Path) -> None:
