@@ -8,7 +8,7 @@ whose own name has the dots comes before the path. In a file it may be a column'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -21,7 +21,7 @@ Field = str | int  # by its name or dotted path, or, in a file, a column's numbe
 TimeUnit = Literal["s", "ms", "us", "ns", "auto"]
 
 NONE = "none"  # as a field: do not read it, even where a guess would find it
-UNITS = ("s", "ms", "us", "ns", "auto")
+UNITS = get_args(TimeUnit)
 _NAMED = ("source", "target", "weight", "time", "kind", "producer", "seq")
 _KEPT = {"source": "src", "target": "dst"}  # by the names that checkpoints have for them
 _ROLES = {**_KEPT, "producer": "source"}  # and records

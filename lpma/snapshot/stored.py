@@ -21,8 +21,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array
 from ..backend import cpu_backend, is_cuda
 from ..cpu import ready
 from ..engine.vertices import check_taken
@@ -38,8 +38,6 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from ..names import Names
     from ..names.stored import StoredNames
-
-Array = npt.NDArray[Any]
 
 
 def can_read(device: str) -> bool:

@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import to_host
-
-Array = npt.NDArray[Any]
+from ..arrays import Array, to_host
 
 
 class OfRows:

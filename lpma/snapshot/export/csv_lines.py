@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...arrays import address
+from ...arrays import Array, address
 from ...cpu.instructions import load_i64, load_u32, move_bytes, store_u8
 from ...cpu.jit import compiled, inlined
 from ...dependencies import optional_import
 
-Array = npt.NDArray[Any]
 Texts = tuple[Array, Array]  # int64[n+1], uint8: text i lies between two offsets of the bytes
 
 ID, TEXT_OF_ROW, TIME, WEIGHT = range(4)
