@@ -16,7 +16,7 @@ from lpma.batch.columns import Columns
 from lpma.names import Names as Dictionary
 
 from .errors import SourceError
-from .pipeline.record_decoder import mapped
+from .pipeline.record_decoder import ends_of, mapped
 from .sources.files.edges import EdgeFile, open_edges
 from .sources.files.kinds import CALLED, LISTS
 from .sources.files.reading import Asked, Column
@@ -155,7 +155,7 @@ def with_ids(batch: Columns, names: Dictionary | None) -> Columns:
     """The operations with ids for names."""
     if names is None:
         return batch
-    ids = mapped(names, batch, Names(batch.src, batch.dst))
+    ids = mapped(names, batch, ends_of(Names(batch.src, batch.dst)))
     return ids.replace(ids_resolved=True)
 
 

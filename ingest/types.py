@@ -103,15 +103,22 @@ class Values(Sequence[bytes]):
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> Values:
-        stops = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
-        return cls.packed(b"".join(values), stops)
+        return cls.in_lines(
+            b"\n".join(values), np.fromiter(map(len, values), np.int64, len(values))
+        )
 
     @classmethod
-    def packed(cls, data: bytes, stops: Array) -> Values:
-        """Of values that lie one behind the other."""
-        starts = np.zeros_like(stops)
-        starts[1:] = stops[:-1]
-        return cls(data, starts, stops)
+    def in_lines(cls, data: bytes, sizes: Array) -> Values:
+        """Of values of these sizes, with the end of a line between each and the next."""
+        stops = np.cumsum(sizes + 1) - 1
+        return cls(data, stops - sizes, stops)
+
+    def lines(self) -> bytes:
+        """All of them, with the end of a line between each and the next."""
+        ends = np.frombuffer(self.data, np.uint8)[self.stops[:-1]]
+        if bool((self.starts[1:] == self.stops[:-1] + 1).all() and (ends == ord("\n")).all()):
+            return self.data[self.starts[0] : self.stops[-1]]
+        return b"\n".join(self)
 
     @property
     def longest(self) -> int:

@@ -1,10 +1,12 @@
-"""The compiled reader of plain rows: edges with integer ids, appended or deleted.
+"""The compiled reader of plain rows: edges appended or deleted, in our own form of msgpack.
 
-Idea: what most streams of integers hold is read where it lies, in a tenth of a microsecond a row,
-without an object for any of it. Every other record is left to `row_reader.py`.
+Idea: what most streams of our own producers hold is read where it lies, in a tenth of a microsecond
+a row, without an object for any of it. Every other record is left to `row_reader.py`.
 
-    { "src": id, "dst": id [, "weight": number] [, "time": int64] [, "kind": name] }
-    [ src, dst [, weight or nil [, time or nil]] ]          ids as msgpack's unsigned integers
+    { "src": vertex, "dst": vertex [, "weight": number] [, "time": int64] [, "kind": name] }
+    [ src, dst [, weight or nil [, time or nil]] ]
+
+    vertex := an id, as msgpack's unsigned integers; where they go by names: an integer, or text
 
 Positions are checked before they are read: −1 stands for "not plain, stop here".
 """
@@ -15,30 +17,48 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Kind
 from lpma.cpu.jit import compiled
+from lpma.names.column import NEGATIVE, TEXT
 
 assert (int(Kind.INSERT), int(Kind.DELETE)) == (0, 1), "_kind reads their names as 0 and 1"
+_TEXT, _NEGATIVE = int(TEXT), int(NEGATIVE)
 
 
 @compiled
 def read_all(
-    data: Any, starts: Any, stops: Any, plain: Any, kind: Any, src: Any, dst: Any,
-    weight: Any, time: Any, weighted: Any, timed: Any,
-) -> None:  # fmt: skip
+    data: Any, starts: Any, stops: Any, names: bool, plain: Any, kind: Any, weight: Any, time: Any,
+    weighted: Any, timed: Any, kinds: Any, keys: Any, bounds: Any, blob: Any,
+) -> int:  # fmt: skip
+    """kinds and keys: of src and dst of each row in turn, as columns of names have them; texts go
+    to `blob`, and where they end to `bounds`. Returns how many these are. A row that proves not to
+    be plain leaves no trace."""
+    texts = 0
     for i in range(len(stops)):
-        # A copy on the side of the columns: a row that proves not to be plain leaves no trace.
-        ok, k, u, v, w, t, has_w, has_t = _read_row(data, starts[i], stops[i])
+        ok, k, u, v, w, t, has_w, has_t = _read_row(data, starts[i], stops[i], names)
         if ok:
-            plain[i], kind[i], src[i], dst[i] = True, k, u, v
+            plain[i], kind[i] = True, k
             weight[i], time[i], weighted[i], timed[i] = w, t, has_w, has_t
+            for j in range(2):
+                of, value, size = u if j == 0 else v
+                kinds[2 * i + j] = of
+                if of == _TEXT:
+                    used = bounds[texts]
+                    for at in range(size):
+                        blob[used + at] = data[value + at]
+                    value, texts = np.int64(texts), texts + 1
+                    bounds[texts] = used + size
+                keys[2 * i + j] = np.uint64(value)
+    return texts
 
 
 @compiled
-def _read_row(data: Any, at: int, stop: int) -> Any:
-    k, u, v = 0, np.int64(-1), np.int64(-1)
+def _read_row(data: Any, at: int, stop: int, names: bool) -> Any:
+    none = (0, np.int64(-1), 0)
+    k, u, v = 0, none, none
     w, t, has_w, has_t = 1.0, np.int64(0), False, False
-    bad = (False, 0, np.int64(0), np.int64(0), 1.0, np.int64(0), False, False)
+    bad = (False, 0, none, none, 1.0, np.int64(0), False, False)
     if at >= stop:
         return bad
     head = data[at]
@@ -59,9 +79,9 @@ def _read_row(data: Any, at: int, stop: int) -> Any:
             at += 1  # nil: as if it were not there
             continue
         if field == 0:
-            u, at = _unsigned(data, at, stop)
+            u, at = _vertex(data, at, stop, names)
         elif field == 1:
-            v, at = _unsigned(data, at, stop)
+            v, at = _vertex(data, at, stop, names)
         elif field == 2:
             w, at = _number(data, at, stop)
             has_w = True
@@ -72,11 +92,32 @@ def _read_row(data: Any, at: int, stop: int) -> Any:
             k, at = _kind(data, at, stop)
         if at < 0:
             return bad
-    if at != stop or not 0 <= u <= MAX_VERTEX or not 0 <= v <= MAX_VERTEX:
+    if at != stop or seen & 3 != 3:
         return bad
     if not abs(w) <= MAX_WEIGHT:  # NaN fails, too
         return bad
     return True, k, u, v, w, t, has_w, has_t
+
+
+@compiled
+def _vertex(data: Any, at: int, stop: int, names: bool) -> Any:
+    """(kind, the integer or where the text begins, bytes of the text), and the place behind it."""
+    if not names:
+        value, at = _unsigned(data, at, stop)
+        return (0, value, 0), at if value <= MAX_VERTEX else -1
+    size = np.int64(-1)
+    if at < stop and 0xA0 <= data[at] <= 0xBF:
+        size, start = np.int64(data[at]) - 0xA0, at + 1
+    elif at + 1 < stop and data[at] == 0xD9:
+        size, start = np.int64(data[at + 1]), at + 2
+    elif at + 2 < stop and data[at] == 0xDA:
+        size, start = np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]), at + 3
+    if size < 0:
+        value, at = _integer(data, at, stop)
+        return (_NEGATIVE if value < 0 else 0, value, 0), at
+    if not 1 <= size <= MAX_NAME_BYTES or start + size > stop or data[start] & 0xC0 == 0x80:
+        return (0, np.int64(-1), 0), -1
+    return (_TEXT, np.int64(start), size), start + size
 
 
 @compiled

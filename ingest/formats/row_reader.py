@@ -2,8 +2,8 @@
 
 Idea: where Python reads a record field by field, a row costs some ten microseconds. So a decoder is
 made of the topic's mapping: a struct of msgspec's that has the fields which are mapped, with the
-types that the graph wants. It reads each record alone, in a quarter of a microsecond, and skips
-what else stands in it. The values are then checked as columns.
+types that the graph wants, and skips what else stands in a record. The values are then checked as
+columns. Rows of msgpack in our own form are read by compiled code: see plain_rows.py.
 
 What is read here `decode_record` reads with the same result. The other way round it need not be:
 what a decoder refuses (a query, columns, a vertex operation, a whole float, a bad record), or what
@@ -23,13 +23,15 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from lpma.arrays import Array
 from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from lpma.errors import BatchError
-from lpma.names import Column, column_of, interleaved
+from lpma.names import Column, column_of
+from lpma.names.frozen import names_of as names_of_entries
 
 from ..errors import RecordError
 from ..fields import Fields, Records, fields_of
-from ..types import MAX_TEXT_BYTES, Array, Names, Polled, Record, Values
+from ..types import MAX_TEXT_BYTES, Polled, Values
 from .json import MAX_DEPTH, MAX_JSON_BYTES, nests_too_deeply
 from .kinds import UPDATE_KINDS
 from .names import names_of
@@ -43,6 +45,7 @@ _MOST = 2**63 - 1
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _MSGPACK = frozenset(bytes([byte]) for byte in range(0x80, 0xA0))  # a short map or array
+_OBJECT = ord("{")
 
 _GET: dict[str, Callable[[list[Any]], list[Any]]] = {  # as fast as Python can
     "src": lambda rows: [row.src for row in rows],
@@ -58,13 +61,13 @@ Decode = Callable[[bytes], Any]
 
 
 class Stretch(NamedTuple):
-    """The records from `start` to `stop`: their rows as one record; None: to be read one by one.
-    ends: src and dst of each row in turn, if vertices go by names. producers: (source, seq) of each
-    row, if they name them."""
+    """The records from `start` to `stop`: their rows; None: to be read one by one. ends: src and
+    dst of each row in turn, if vertices go by names; then those of `rows` are zeros that wait for
+    the ids. producers: (source, seq) of each row, if they name them."""
 
     start: int
     stop: int
-    rows: Record | None = None
+    rows: Columns | None = None
     ends: Column | None = None
     producers: list[tuple[str, int]] | None = None
 
@@ -88,23 +91,23 @@ class RowReader:
 
     def stretches(self, values: Values) -> Iterator[Stretch]:
         """All of `values`, in order. REQUIRES: there is one."""
-        if self._names or values[0][:1] not in _MSGPACK:
+        if values[0][:1] not in _MSGPACK:
             yield from self._decoded(values, 0)
             return
-        rows = _Plain.read(values)
+        rows = _Plain.read(values, self._names)
         for start, stop in rows.bounds():
             if rows.plain[start]:
-                yield Stretch(start, stop, rows.record(start, stop))
+                yield rows.stretch(start, stop)
             else:
                 yield from self._decoded(values[start:stop], start)
 
-    def _decoded(self, given: Values, first: int) -> Iterator[Stretch]:
+    def _decoded(self, values: Values, first: int) -> Iterator[Stretch]:
         """The same of records that begin at number `first`, by msgspec's decoders."""
-        values = list(given)
-        if values[0] and given.longest <= MAX_DEPTH:
-            for form in self._forms[values[0][0]]:
-                rows = form.decoded(values)
-                if rows is not None:
+        lines = _as_lines(values)
+        if lines is not None:
+            for form in self._forms[_OBJECT]:
+                rows = form.decoded(lines)
+                if rows is not None and len(rows) == len(values):
                     yield from form.stretches(rows, first)
                     return
         found = [(form, self._row(form, value)) for value in values for form in [self._form(value)]]
@@ -133,26 +136,38 @@ class RowReader:
 
 
 class _Plain(NamedTuple):
-    """What records say, and which are plain rows: arrays of one length."""
+    """What records say, and which are plain rows. kind to timed: arrays of one length. ends: of src
+    and dst of each row in turn; where vertices go by ids, these are the keys."""
 
     plain: npt.NDArray[np.bool_]
     kind: npt.NDArray[np.uint8]
-    src: npt.NDArray[np.uint32]
-    dst: npt.NDArray[np.uint32]
     weight: npt.NDArray[np.float64]
     time: npt.NDArray[np.int64]
     weighted: npt.NDArray[np.bool_]  # whether it names a weight
     timed: npt.NDArray[np.bool_]  # whether it names a time
+    ends: Column
+    names: bool
 
     @classmethod
-    def read(cls, values: Values) -> _Plain:
+    def read(cls, values: Values, names: bool) -> _Plain:
         from .plain_rows import read_all  # not above: Numba takes a third of a second to import
 
-        dtypes: list[Any] = [np.bool_, np.uint8, np.uint32, np.uint32, np.float64, np.int64]
-        rows = cls(*(np.zeros(len(values), dtype) for dtype in [*dtypes, np.bool_, np.bool_]))
-        rows.weight[:] = 1.0
-        read_all(np.frombuffer(values.data, np.uint8), values.starts, values.stops, *rows)
-        return rows
+        n, data = len(values), np.frombuffer(values.data, np.uint8)
+        plain, weighted, timed = (np.zeros(n, np.bool_) for _ in range(3))
+        kind, weight, time = np.zeros(n, np.uint8), np.ones(n), np.zeros(n, np.int64)
+        kinds, keys = np.zeros(2 * n, np.uint8), np.zeros(2 * n, np.uint64)
+        bounds, blob = np.zeros(2 * n + 1, np.int64), np.empty(len(data) if names else 0, np.uint8)
+        texts = read_all(
+            data, values.starts, values.stops, names, plain, kind, weight, time, weighted, timed,
+            kinds, keys, bounds, blob,
+        )  # fmt: skip
+        try:
+            # No text begins within a character, so each is UTF-8 if all of them are.
+            str(blob[: bounds[texts]].data, "utf-8")
+        except UnicodeDecodeError:
+            plain[:] = False
+        ends = Column(kinds, keys, bounds[: texts + 1], blob)
+        return cls(plain, kind, weight, time, weighted, timed, ends, names)
 
     def bounds(self) -> Iterator[tuple[int, int]]:
         """Where to cut: between plain and other records, and between rows with a time and
@@ -161,12 +176,39 @@ class _Plain(NamedTuple):
         cut |= self.timed[1:] != self.timed[:-1]
         return pairwise([0, *(np.flatnonzero(cut) + 1).tolist(), len(self.plain)])
 
-    def record(self, start: int, stop: int) -> Record:
+    def stretch(self, start: int, stop: int) -> Stretch:
         part = slice(start, stop)
         weight = self.weight[part] if self.weighted[part].any() else None
         time = self.time[part] if self.timed[start] else None
-        given = self.kind[part], self.src[part], self.dst[part], weight, time
-        return Record(Columns(*given, checked=True))
+        ends = self.ends.take(slice(2 * start, 2 * stop))
+        if self.names:
+            return Stretch(start, stop, _unnamed(self.kind[part], weight, time), ends)
+        src, dst = (ends.keys[at::2].astype(np.uint32) for at in range(2))
+        return Stretch(start, stop, Columns(self.kind[part], src, dst, weight, time, checked=True))
+
+
+def _unnamed(kind: Array, weight: Array | None, time: Array | None) -> Columns:
+    zeros = np.zeros(len(kind), np.uint32)
+    return Columns(kind, zeros, zeros, weight, time, checked=True)
+
+
+def _as_lines(values: Values) -> bytes | None:
+    """These records, one a line, if each looks like an object of JSON, which nests no deeper than
+    it may; else None.
+
+    A record that begins with { and ends with } is one object, or several, or none that can be read:
+    a line's end is not allowed within a string, and after a } none can follow that opens another
+    within the same. So where as many objects as records are read of the lines, each is one."""
+    data, starts, stops = np.frombuffer(values.data, np.uint8), values.starts, values.stops
+    if not (stops > starts).all() or values.longest > MAX_JSON_BYTES:
+        return None
+    if (data[starts] != ord("{")).any() or (data[stops - 1] != ord("}")).any():
+        return None
+    if values.longest > MAX_DEPTH:
+        opens = np.flatnonzero((data == ord("{")) | (data == ord("[")))
+        if (np.searchsorted(opens, stops) - np.searchsorted(opens, starts)).max() > MAX_DEPTH:
+            return None
+    return values.lines()
 
 
 class RowReaders:
@@ -186,7 +228,8 @@ class RowReaders:
 
 class _Form(NamedTuple):
     """One form of rows. get: for each role that it has, how its values are had from rows.
-    codes: by the word of the kind, None for a row without one."""
+    codes: by the word of the kind, None for a row without one. decode_lines: as `decode`, of rows
+    one a line."""
 
     decode: Decode
     get: dict[str, Callable[[list[Any]], list[Any]]]
@@ -194,14 +237,16 @@ class _Form(NamedTuple):
     codes: dict[str | None, int]
     unit: str = "ms"
     default_weight: float = 1.0
+    decode_lines: Decode | None = None
 
-    def decoded(self, values: Sequence[bytes]) -> list[Any] | None:
-        """A row for each value; None if some is no row of this form."""
-        decode = self.decode
+    def decoded(self, lines: bytes) -> list[Any] | None:
+        """The rows of these lines; None if some is no row of this form. REQUIRES: decode_lines."""
+        assert self.decode_lines is not None
         try:
-            return [decode(value) for value in values]
+            rows: list[Any] = self.decode_lines(lines)
         except _REFUSED:
             return None
+        return rows
 
     def stretches(self, rows: list[Any], start: int) -> Iterator[Stretch]:
         """Of these rows, the first of which is record number `start`."""
@@ -223,7 +268,7 @@ class _Form(NamedTuple):
         """Rows as columns; where one does not pass, the halves."""
         try:
             rows, ends = self._columns(values, count)
-        except (RecordError, BatchError, OverflowError):
+        except (RecordError, BatchError, OverflowError, TypeError):
             if count == 1:
                 yield Stretch(start, start + 1)
                 return
@@ -237,21 +282,20 @@ class _Form(NamedTuple):
             producers = list(zip(values["source"], values["seq"], strict=True))
         yield Stretch(start, start + count, rows, ends, producers)
 
-    def _columns(self, values: dict[str, list[Any]], count: int) -> tuple[Record, Column | None]:
-        """Raises RecordError, BatchError or OverflowError if a value does not pass."""
+    def _columns(self, values: dict[str, list[Any]], count: int) -> tuple[Columns, Column | None]:
+        """Raises RecordError, BatchError, OverflowError or TypeError if a value does not pass."""
         src, dst = values["src"], values["dst"]
-        kinds = values.get("kind", [self.codes[None]])
-        kind = np.resize(np.array(kinds, np.uint8), count)
+        kinds = values.get("kind")
+        kind = np.full(count, self.codes[None], np.uint8)
+        if kinds is not None:
+            kind[:] = kinds
         weight, time = self._weights(values.get("weight"), kind), self._times(values.get("time"))
         if not self.names:
-            if None in src or None in dst:
-                raise RecordError("src, dst: missing")
-            ids = np.array(src, np.uint32), np.array(dst, np.uint32)
-            return Record(Columns(kind, *ids, weight, time, checked=True)), None
-        ends = interleaved(column_of(src, "src"), column_of(dst, "dst"))
-        unnamed = np.zeros(count, np.uint32)
-        batch = Columns(kind, unnamed, unnamed, weight, time, checked=True)
-        return Record(batch, names=Names(src, dst)), ends
+            ids = [np.fromiter(end, np.uint32, count) for end in (src, dst)]
+            return Columns(kind, ids[0], ids[1], weight, time, checked=True), None
+        ends: list[Any] = [None] * (2 * count)
+        ends[::2], ends[1::2] = src, dst
+        return _unnamed(kind, weight, time), column_of(ends, "src and dst")
 
     def _weights(self, given: list[Any] | None, kind: Array) -> Array | None:
         if given is None or given.count(None) == len(kind):
@@ -259,8 +303,8 @@ class _Form(NamedTuple):
                 return None
             return np.where(kind == Kind.INSERT, self.default_weight, 1.0)
         weight = np.array(given, np.float64)  # None becomes NaN
-        absent = np.array([each is None for each in given]) if None in given else None
-        if absent is not None:
+        if np.isnan(weight).any():
+            absent = np.array([each is None for each in given])
             fill = np.where(kind == Kind.INSERT, self.default_weight, 1.0)
             weight = np.where(absent, fill, weight)
         if not bool((np.abs(weight) <= MAX_WEIGHT).all()):  # NaN fails, too
@@ -273,7 +317,7 @@ class _Form(NamedTuple):
             return None
         if self.unit != "ms" or str in set(map(type, given)):
             given = [in_ms(each, self.unit) for each in given]
-        return np.array(given, np.int64)
+        return np.fromiter(given, np.int64, len(given))
 
 
 def _runs(values: dict[str, list[Any]], count: int) -> Iterator[tuple[int, int, bool]]:
@@ -345,8 +389,11 @@ def _json(fields: Fields, time: Any, vertex: Any, names: bool) -> _Form:
     for role, name in fields.by_role().items():
         if name is not None:
             get[role] = tree.place(role, name, types[role])
-    form = _Form(msgspec.json.Decoder(tree.struct()).decode, get, names, _codes_of(fields))
-    return form._replace(unit=fields.time_unit or "ms", default_weight=fields.default_weight)
+    decoder = msgspec.json.Decoder(tree.struct())
+    return _Form(
+        decoder.decode, get, names, _codes_of(fields), fields.time_unit or "ms",
+        fields.default_weight, decoder.decode_lines,
+    )  # fmt: skip
 
 
 def _overlap(fields: Fields) -> bool:
@@ -452,7 +499,13 @@ def as_columns(polled: Sequence[Polled], readers: RowReaders) -> Iterator[Polled
                 for offset, value in enumerate(run.value[stretch.start : stretch.stop], at):
                     yield Polled(run.partition, offset, value, run.time)
                 continue
-            rows, names = stretch.rows.batch, stretch.rows.names
-            if names is not None:
-                rows = rows.replace(src=names_of(names.src, "src"), dst=names_of(names.dst, "dst"))
-            yield Polled(run.partition, at, rows, run.time)
+            yield Polled(run.partition, at, with_names(stretch.rows, stretch.ends), run.time)
+
+
+def with_names(rows: Columns, ends: Column | None) -> Columns:
+    """Rows whose ends are names, if these are."""
+    if ends is None:
+        return rows
+    entries = ends.kinds, ends.keys, ends.bounds, ends.blob
+    src, dst = (names_of_entries(np.arange(at, len(ends), 2), *entries) for at in range(2))
+    return rows.replace(src=names_of(src, "src"), dst=names_of(dst, "dst"))

@@ -83,7 +83,8 @@ class _Rows:
             return self
         return _Rows(
             self.partition, self.offset + start, self.stamp, self.record.rows(start, stop),
-            self.values[start:stop], None, self.producers[start:stop],
+            self.values[start:stop], self.ends and self.ends.take(slice(2 * start, 2 * stop)),
+            self.producers[start:stop],
         )  # fmt: skip
 
     @property
@@ -148,7 +149,8 @@ class RecordDecoder:
                 yield self._piece(partition, at, value, stamp, shed)
             return
         self._first.good()
-        rows = _Rows(partition, offset, stamp, stretch.rows, values, stretch.ends, producers)
+        record = Record(stretch.rows)
+        rows = _Rows(partition, offset, stamp, record, values, stretch.ends, producers)
         if not producers:
             yield from self._in_time_rows(rows)
             return
@@ -284,9 +286,11 @@ class RecordDecoder:
 
     def _with_ids(self, record: Record, ends: Column | None = None) -> Columns:
         """The updates, their vertices by the ids of the graph. ends: see `Stretch`."""
-        if self._vertices is None or record.names is None:
+        if self._vertices is None:
             return record.batch
-        return mapped(self._vertices, record.batch, record.names, ends)
+        if ends is None and record.names is not None:
+            ends = ends_of(record.names)
+        return record.batch if ends is None else mapped(self._vertices, record.batch, ends)
 
     def knows(self, partition: Partition, source: str) -> bool:
         """Whether this producer has sent something there. May be called from any thread."""
@@ -372,14 +376,15 @@ def refusal(
 # Names --------------------------------------------------------------------------------------
 
 
-def mapped(
-    dictionary: Dictionary, batch: Columns, names: Names, ends: Column | None = None
-) -> Columns:
-    """The updates with their ids in place. ends: src and dst of each row in turn, if they are made.
-    New names get theirs row by row, src before dst, where
-    the row appends an edge or adds a vertex. Raises VertexLimitError."""
-    if ends is None:
-        ends = interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
+def ends_of(names: Names) -> Column:
+    """src and dst of each row in turn."""
+    return interleaved(column_of(names.src, "src"), column_of(names.dst, "dst"))
+
+
+def mapped(dictionary: Dictionary, batch: Columns, ends: Column) -> Columns:
+    """The updates with their ids in place. ends: src and dst of each row in turn. New names get
+    theirs in this order, where the row appends an edge or adds a vertex. Raises
+    VertexLimitError."""
     ids = np.zeros(2 * len(batch), np.uint32)
     try:
         if int(batch.kind.max(initial=0)) > Kind.INSERT:

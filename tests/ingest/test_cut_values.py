@@ -20,7 +20,7 @@ from ingest.cluster.ownership import Ownership
 from ingest.cluster.splitting import Part
 from ingest.formats.replies import DeadLetter, encode_dead_letter
 from ingest.pipeline.batching import Batcher, BufferedRows, Producer, updates_of
-from ingest.pipeline.record_decoder import mapped
+from ingest.pipeline.record_decoder import ends_of, mapped
 from ingest.pipeline.windows import with_expiry
 from ingest.results import changes as changes_module
 from ingest.results.changes import Changes
@@ -68,7 +68,7 @@ def expired(columns: Columns) -> Columns:
 def test_names_become_ids(lacking: tuple[str, ...]) -> None:
     given, dictionary = columns_of(lacking), Dictionary()
     names = np.array([f"v{row % 5}" for row in range(N)], object)
-    made = mapped(dictionary, given, Names(names, names))
+    made = mapped(dictionary, given, ends_of(Names(names, names)))
     assert_carried(made, given, EVERY, but=("src", "dst"))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import ingest
 import lpma
 from ingest import Partition
-from ingest.pipeline.record_decoder import mapped
+from ingest.pipeline.record_decoder import ends_of, mapped
 from ingest.sources.base import LogWriter
 from ingest.types import Record
 from lpma.arrays import to_host
@@ -81,7 +81,7 @@ def applied(graph: lpma.Graph, records: Iterable[bytes]) -> lpma.Graph:
 def apply(graph: lpma.Graph, record: Record) -> None:
     batch = record.batch
     if graph.names is not None and record.names is not None and len(batch):
-        batch = replace(mapped(graph.names, batch, record.names), ids_resolved=True)
+        batch = replace(mapped(graph.names, batch, ends_of(record.names)), ids_resolved=True)
     if len(batch):
         graph.apply(batch)
 

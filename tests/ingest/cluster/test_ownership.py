@@ -23,7 +23,7 @@ from ingest.cluster.removals import SharedGraph
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.errors import RecordError
-from ingest.pipeline.record_decoder import mapped
+from ingest.pipeline.record_decoder import ends_of, mapped
 from ingest.types import Names
 from lpma import Columns, Kind
 from lpma.sharding import owners_of
@@ -62,7 +62,7 @@ def batches(order: list[tuple[int, bytes]], names: Any) -> Columns:
         record = ingest.decode_record(data, names=names is not None)
         batch = record.batch
         if record.names is not None:
-            batch = mapped(names, batch, record.names)
+            batch = mapped(names, batch, ends_of(record.names))
         parts.append(ownership.owned(Partition("updates", number), batch, names))
     kind, src, dst, times = (
         np.concatenate([np.asarray(getattr(part, name)) for part in parts])
@@ -296,7 +296,7 @@ def test_names_belong_where_the_specification_says(names: list[Any]) -> None:
         column = np.empty(1, object)
         column[0] = name
         unnamed = Columns.validated([Kind.INSERT], [0], [0], None, None)
-        batch = mapped(dictionary, unnamed, Names(column, column))
+        batch = mapped(dictionary, unnamed, ends_of(Names(column, column)))
         owner = int(owners_of([name], 3)[0])
         ownership.owned(Partition("updates", owner), batch, dictionary)
         with pytest.raises(RecordError, match=f"belongs in partition {owner}") as told:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import Fields, Partition
-from ingest.formats.row_reader import RowReader, RowReaders, as_columns, in_runs
-from ingest.types import Polled, Record, Values
+from ingest.formats.row_reader import RowReader, RowReaders, as_columns, in_runs, with_names
+from ingest.types import Names, Polled, Values
 from lpma import Kind
 from lpma.batch.columns import Columns
 from tests.conftest import soak
@@ -41,14 +41,15 @@ def by_codec(value: bytes, fields: Fields | None, names: bool) -> Row | None:
         return None
     if record.queries or len(record.batch) != 1:
         return None
-    return (*rows_of(record)[0], (record.producer, record.seq))
+    row = rows_of(record.batch, record.names or record.batch)[0]
+    return (*row, (record.producer, record.seq))
 
 
-def rows_of(record: Record) -> list[Row]:
-    batch, ends = record.batch, record.names or record.batch
+def rows_of(batch: Columns, ends: Names | Columns) -> list[Row]:
     weight = np.ones(len(batch)) if batch.weight is None else batch.weight
     times = [None] * len(batch) if batch.time is None else batch.time.tolist()
-    columns = [batch.kind.tolist(), list(ends.src), list(ends.dst), weight.tolist(), times]
+    u, v = (np.asarray(end).tolist() for end in (ends.src, ends.dst))
+    columns = [batch.kind.tolist(), u, v, weight.tolist(), times]
     return [
         (kind, u, v, w if kind == Kind.INSERT else 1.0, t)
         for kind, u, v, w, t in zip(*columns, strict=True)
@@ -64,11 +65,12 @@ def check(values: list[bytes], fields: Fields | None, names: bool) -> int:
         at = stretch.stop
         if stretch.rows is None:
             continue
-        assert len(stretch.rows.batch) == stretch.stop - stretch.start
-        read += len(stretch.rows.batch)
-        nobody: list[Any] = [(None, None)] * len(stretch.rows.batch)
+        rows, ends = stretch.rows, with_names(stretch.rows, stretch.ends)
+        assert len(rows) == stretch.stop - stretch.start
+        read += len(rows)
+        nobody: list[Any] = [(None, None)] * len(rows)
         producers = stretch.producers or nobody
-        found = zip(rows_of(stretch.rows), producers, strict=True)
+        found = zip(rows_of(rows, ends), producers, strict=True)
         for value, (row, producer) in zip(values[stretch.start : stretch.stop], found, strict=True):
             assert repr((*row, producer)) == repr(by_codec(value, fields, names)), value
     assert at == len(values)
