@@ -64,7 +64,7 @@ _IMPORTING = {
                "lpma/test_times.py"],
 }  # fmt: skip
 _MODULES = {
-    "kafka": ["kafka", "crc32c"],
+    "kafka": ["kafka", "crc32c", "lz4", "snappy", "zstandard"],
     "prometheus_client": ["prometheus_client"],
     "serve": ["bokeh", "httptools", "prometheus_client", "starlette", "uvicorn"],
     "frames": ["duckdb", "igraph", "IPython", "networkx", "pandas", "polars", "pyarrow"],

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lpma.dependencies import how_to_install
 from lpma.display.words import size_of
 
 from ._console import JsonOption, emit, failing_in_one_line, show
@@ -139,11 +140,11 @@ def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> d
     from ..errors import SourceError
     from ..sources.kafka.config import read_settings
 
-    kafka: dict[str, Any] = {"usable": False, "why": None, "bootstrap": bootstrap, "cluster": None,
-                             "brokers": [], "topics": []}  # fmt: skip
+    kafka: dict[str, Any] = {"usable": False, "why": None, "codecs": {}, "bootstrap": bootstrap,
+                             "cluster": None, "brokers": [], "topics": []}  # fmt: skip
     try:
         probe = importlib.import_module("ingest.sources.kafka.probe")
-        kafka["usable"] = True
+        kafka |= {"usable": True, "codecs": probe.codecs()}
         if bootstrap is not None:
             settings = None if config is None else read_settings(config)
             kafka |= probe.probe(bootstrap, settings)
@@ -158,7 +159,9 @@ def _describe_kafka(kafka: dict[str, Any]) -> str:
     if kafka["why"] is not None:
         return f"none: {kafka['why']}"
     if kafka["bootstrap"] is None:
-        return "its client is installed; --kafka HOST:PORT checks whether brokers answer"
+        missing = [name for name, usable in kafka["codecs"].items() if not usable]
+        lacks = f" without {', '.join(missing)}: {how_to_install('kafka')}" if missing else ""
+        return f"its client is installed{lacks}; --kafka HOST:PORT checks whether brokers answer"
     return (
         f"cluster {kafka['cluster']}, brokers {', '.join(kafka['brokers'])}, "
         f"{len(kafka['topics'])} topics: {', '.join(kafka['topics'][:10])}"

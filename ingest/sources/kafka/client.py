@@ -26,12 +26,14 @@ from . import clock
 
 try:
     import crc32c  # noqa: F401 - kafka-python silently uses its own otherwise
+    from kafka import codec
     from kafka.errors import (
         InvalidProducerEpochError,
         KafkaTimeoutError,
         NoError,
         ProducerFencedError,
         TopicAlreadyExistsError,
+        UnsupportedCodecError,
         for_code,
     )
     from kafka.net.compat import KafkaNetClient
@@ -56,7 +58,8 @@ _TALKATIVE = ("kafka.net.connection", "kafka.protocol.parser")
 
 SETTINGS = frozenset(
     {
-        "api_version", "client_dns_lookup", "client_id", "client_rack", "connections_max_idle_ms",
+        "api_version", "client_dns_lookup", "client_id", "client_rack", "compression_type",
+        "connections_max_idle_ms",
         "proxy_url", "receive_buffer_bytes", "request_timeout_ms", "sasl_kerberos_domain_name",
         "sasl_kerberos_name", "sasl_kerberos_service_name", "sasl_mechanism",
         "sasl_oauth_client_id", "sasl_oauth_client_secret", "sasl_oauth_scope",
@@ -104,7 +107,18 @@ def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
             f"Kafka settings {', '.join(sorted(map(str, refused)))}: cannot be set here; these "
             f"can: {', '.join(sorted(SETTINGS))}"
         )
+    if (name := given.get("compression_type")) is not None and not codecs().get(name):
+        known = ", ".join(codecs())
+        raise SourceError(
+            f"Kafka setting compression_type: {name!r} cannot be written here: {_CODECS}"
+            if name in codecs() else f"Kafka setting compression_type: {name!r} is none of {known}"
+        )  # fmt: skip
     return with_sign_in(given)
+
+
+def codecs() -> dict[str, bool]:
+    """Whether records that are compressed so can be read and written, by codec."""
+    return {name: getattr(codec, f"has_{name}")() for name in ("gzip", "lz4", "snappy", "zstd")}
 
 
 def checked_topics(topics: Sequence[str]) -> tuple[str, ...]:
@@ -163,7 +177,7 @@ def connect(
                 bootstrap_servers=bootstrap,
                 bootstrap_timeout_ms=round(timeout * 1000),
                 kafka_client=make_client,
-                **{**_DEFAULTS, **settings, **_OURS, **ours},
+                **{**_DEFAULTS, **_known_to(kind, settings), **_OURS, **ours},
             )
         except Exception as error:  # noqa: BLE001 - kafka-python raises anything on bad settings
             cause: Exception = error
@@ -183,6 +197,12 @@ def connect(
         f"{bootstrap}: no Kafka could be reached: {said(cause)}; check the address and the TLS "
         "and SASL settings (brokers hang up on wrong ones)"
     )
+
+
+def _known_to(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Consumers have no setting for what is written."""
+    known = kind.DEFAULT_CONFIG
+    return {name: value for name, value in settings.items() if name in known}
 
 
 def _is_away(cause: Exception) -> bool:
@@ -228,7 +248,9 @@ _REPLACED = (
     "another one writes there by now, in transactions of the same name: keep only one of the two "
     "pipelines, or give each a topic of its own for results"
 )
+_CODECS = f"a library for this codec is missing: {how_to_install('kafka')}"
 _ADVICE: Mapping[type[BaseException], str] = {
+    UnsupportedCodecError: _CODECS,
     ProducerFencedError: _REPLACED,
     InvalidProducerEpochError: _REPLACED,
     NoTransactionsError: (

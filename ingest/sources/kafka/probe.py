@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import SourceError
-from .client import checked_bootstrap, checked_settings, connect, said
+from .client import checked_bootstrap, checked_settings, codecs, connect, said
 
 from kafka import KafkaConsumer  # isort: skip
 from kafka.errors import KafkaError  # isort: skip
+
+__all__ = ["codecs", "probe"]
 
 TIMEOUT_S = 5.0
 

@@ -46,7 +46,12 @@ from .reader import Reader
 from .sink import KafkaSink
 from .trouble import Trouble
 
-from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError  # isort: skip
+from kafka.errors import (  # isort: skip
+    KafkaError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    UnsupportedCodecError,
+)
 
 PATIENCE_S = 60.0
 _CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
@@ -373,6 +378,11 @@ class KafkaSource(Closing, Log):
             answer = ask(self._reader)
         except (IdentityError, OffsetError):
             raise
+        except UnsupportedCodecError as error:
+            self._drop()
+            raise SourceError(
+                f"{', '.join(self.topics)} at {self.bootstrap}: {said(error)}"
+            ) from None
         except Exception as error:  # noqa: BLE001 - damaged bytes raise anything in kafka-python
             self._lost(error)
             return None

@@ -204,6 +204,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert found["threads"] >= 1
     assert found["cache_directory"] == str(tmp_path / "cache")
     assert isinstance(found["gpu"]["usable"], bool)
+    assert found["kafka"]["codecs"] == dict.fromkeys(("gzip", "lz4", "snappy", "zstd"), True)
     kernels = found["gpu_kernels"]
     assert kernels["shipped"]["current"] <= kernels["shipped"]["modules"]
     assert kernels["cache"]["path"] == str(tmp_path / "cupy")
