@@ -2,7 +2,7 @@
 
 A batch without expansion or global merge is one launch if it is small, five if it is large, and a
 look or two at what the device answers: update/fused.py, upload/zero_copy.py. A mixed one, and what
-the device refused, is applied step by step: update/stepwise.py, update/mixed.py. An operation by
+the device refused, is applied step by step: update/stepwise.py. An operation by
 itself: update/single.py. store/ has the store's memory, read/ answers queries and exports, upload/
 brings batches to the device, launch/ compiles and launches the sources in kernels/.
 """
@@ -33,7 +33,6 @@ from .streams import Context
 from .update.changes import Changes
 from .update.fused import FusedPath
 from .update.located import Located
-from .update.mixed import MixedBatches
 from .update.single import SingleOperationPath
 from .update.stepwise import StepwisePath
 from .upload import staging
@@ -85,10 +84,9 @@ class CudaBackend(Defaults):
         self.csr_rows, self.csr_columns = snapshots.csr_rows, snapshots.csr_columns
         self.taker = snapshots.taker
 
-        self._mixed = mixed = MixedBatches(shapes, work, upload, reader)
-        self.sort_beside, self.asked = mixed.sort_beside, mixed.asked
         changes = Changes(context)
-        steps = StepwisePath(context, shapes, work, upload, mixed, changes)
+        steps = StepwisePath(shapes, work, upload, reader, changes)
+        self.sort_beside, self.asked = steps.sort_beside, steps.asked
         self.key_rows, self.locate, self.place_on = steps.key_rows, steps.locate, steps.place_on
         self.plan, self.rollback, self.reserve = steps.plan, steps.rollback, steps.reserve
         self.rebuild, self.commit = steps.rebuild, steps.commit

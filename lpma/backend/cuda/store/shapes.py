@@ -62,11 +62,6 @@ class Shapes:
         _, weight_bytes, times = segments.shape
         return self._work.scratch(slots, weight_bytes, times)
 
-    def scratch_slots(self, segments: Segments) -> int:
-        """For how many slots there are columns already, at the least."""
-        _, weight_bytes, times = segments.shape
-        return self._work.scratch_slots(weight_bytes, times)
-
     # -- the store ------------------------------------------------------------------------------
 
     def most_levels(self, segment_size: int) -> int:
