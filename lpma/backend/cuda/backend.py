@@ -78,7 +78,7 @@ class CudaBackend(Defaults):
         self.neighbors, self.neighbors_from = neighbors.neighbors, neighbors.neighbors_from
         self.count_neighbors = neighbors.count_neighbors
         self.reach = Hops(context, neighbors).reach
-        ages, snapshots = Ages(context), Snapshots(reader)
+        ages, snapshots = Ages(reader), Snapshots(reader)
         self.older, self.since = ages.older, ages.since
         self.sampled_times, self.any_older = ages.sampled_times, ages.any_older
         self.csr_rows, self.csr_columns = snapshots.csr_rows, snapshots.csr_columns

@@ -6,19 +6,6 @@
 #include "lpma/backend/cuda/kernels/tiles.cuh"
 #include "lpma/cuda/lookback.cuh"
 
-// A slot of a group's tile, and whether it is filled.
-struct Spot {
-  bool filled;
-  Slot at;
-};
-
-__device__ __forceinline__ Spot spot_in(const Store& s, const Group& group, u32 tile) {
-  Place place = place_in(group, tile);
-  if (!place.filled) return {false, {0, 0}};
-  Slot at = segment_at(s, place.rank);
-  return {true, {at.level, at.index + place.position}};
-}
-
 __device__ __forceinline__ bool is_older(const Store& s, const Spot& spot, i64 before) {
   return spot.filled && time_at(s, spot.at) < before && !is_marker(key_at(s, spot.at));
 }

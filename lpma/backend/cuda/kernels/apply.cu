@@ -5,7 +5,7 @@
 // decides whether the batch is applied as planned (order.cuh).
 //
 // Bytes: as those steps. It is for small batches, which latency bounds; a large one is faster with
-// as many blocks as each step takes, and with columns that arrive while it is located (decide.cu).
+// as many blocks as each step takes, and with columns that arrive while it is located (plan.cu).
 //
 // Requires: a report of zeros; all columns there; a cooperative launch.
 #include "lpma/backend/cuda/kernels/leaves.cuh"

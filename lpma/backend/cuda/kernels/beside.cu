@@ -88,32 +88,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     locate_beside(const __grid_constant__ Store s, const __grid_constant__ Work w,
                   const u32* vertices, i64 n, i64* indptr, Cursor* begin, i64* before, Span* span,
                   u64* status, i64* answer, i64 ticket) {
-  u32 tile = take_tile(status);
-  u32* bad = (u32*)status + 1;
-  i64 query = i64(tile) * blockDim.x + threadIdx.x;
-  Located found = {{0, 0}, LIGHT, 0};
-  Span own = {0, 0};
-  if (query < n) {
-    u32 u = vertices[query];
+  auto find = [&](i64 query, u32 u) {
     u64 first = edge_key(u, 0), end = edge_key(u, MARKER);
     Beside rows = rows_beside(w);
-    if (u == MARKER) {
-      atomicAdd(bad, 1u);
-      __threadfence();
-    } else {
-      own.lo = lower_bound(rows.keys, 0u, rows.n, first);
-      own.hi = lower_bound(rows.keys, own.lo, rows.n, end);
-      if (own.lo == own.hi) {
-        found = slots_between(s, first, end);
-      } else {
-        found = counted_between(s, first, end);
-        found.rows += own.hi - own.lo;
-      }
-    }
-  }
-  u64 row = grid_prefix<THREADS>(status, tile, found.rows);
-  if (query < n) span[query] = own;
-  put_located(found, query, n, row, indptr, begin, before, bad, answer, ticket);
+    u32 lo = lower_bound(rows.keys, 0u, rows.n, first);
+    u32 hi = lower_bound(rows.keys, lo, rows.n, end);
+    span[query] = {lo, hi};
+    Located found = lo == hi ? slots_between(s, first, end) : counted_between(s, first, end);
+    found.rows += hi - lo;
+    return found;
+  };
+  locate_queries(vertices, n, indptr, begin, before, status, answer, ticket, find);
 }
 
 // Candidate `number` of a query: its key, and its state at place `limit`.

@@ -15,7 +15,7 @@ from typing import Any
 
 from ....cuda import driver, launch, modules
 from ....cuda.sources import Options
-from .options import THREADS, options_for, source
+from .options import ANY_SHAPE, THREADS, options_for, source
 
 WARPS = THREADS // 32
 FILES = {  # those first that take long to compile
@@ -24,9 +24,8 @@ FILES = {  # those first that take long to compile
     "even_out": "windows",
     "locate": "locate",
     "sort_batch": "sort",
-    "decide": "decide",
+    "decide": "plan",
     "plan_batch": "plan",
-    "rollback_batch": "plan",
     "shift_ranks": "plan",
     "rebuild": "rebuild",
     "spread": "rebuild",
@@ -36,7 +35,6 @@ FILES = {  # those first that take long to compile
 }
 # Files of kernels that read, or that update one edge.
 BESIDE = ["query", "one", "neighbors", "beside", "hops", "export", "scan", "ages"]
-ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 MERGING_BYTES = 12 * 2 * THREADS  # rank.cuh: Merging
 
 # Blocks that sort are large, because blocks read each other's counts: a few rows per thread cost

@@ -102,8 +102,8 @@ class Queries:
         with self._reader as reader:
             keys, weights, times = reader.new((n, np.uint64), (n, weight), (n, time))
             launch_on(
-                segments, "export", "write_slots", 32 * groups(segments),
-                segments.record, keys, weights, times,
+                segments, "export", "write_columns", 32 * groups(segments),
+                segments.record, None, keys, weights, times,
             )  # fmt: skip
         return keys, weights, times
 
@@ -121,8 +121,8 @@ class Queries:
             with self._reader as reader:
                 (columns[place],) = reader.new((n, target.dtype))
                 launch_on(
-                    segments, "export", "write_slots", 32 * groups(segments),
-                    segments.record, *columns,
+                    segments, "export", "write_columns", 32 * groups(segments),
+                    segments.record, None, *columns,
                 )  # fmt: skip
             columns[place].get(out=target)  # on the caller's stream, which waits for the kernel
 

@@ -117,7 +117,7 @@ class Snapshots:
             marked = _markers(segments) if markers else None
             launch_on(
                 segments, "export", "write_columns", 32 * groups(segments),
-                segments.record, marked, weights, times,
+                segments.record, marked, None, weights, times,
             )  # fmt: skip
         return weights, times
 

@@ -12,9 +12,9 @@ import numpy as np
 from ....cuda import driver
 from ....pma.density import window_bounds
 from ....pma.layout import PARTS, Size, level_slots, parted_from
+from .. import most_levels
 from ..launch.kernels import Kernels, kernels_of
 from ..launch.options import THREADS
-from ..limits import most_levels
 from ..streams import Context
 from . import virtual_memory
 from .segments import Segments, as_argument, empty_segments

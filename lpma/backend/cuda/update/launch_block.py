@@ -1,4 +1,4 @@
-"""The one argument of apply.cu and decide.cu, and the words in which the device answers.
+"""The one argument of apply_batch and decide, and the words in which the device answers.
 
 The argument lies in memory that is kept, and parts of it are the arguments of the other kernels
 of a large batch. Each batch writes the last part; the parts about the store and the buffers stay
