@@ -19,7 +19,7 @@ from ...cuda import driver
 from ...pma.counters import Stats
 from ..defaults import Defaults
 from ..overlapping import ONE_LAUNCH_ROWS
-from ..values import BOTH, Committed, Costs, Unread
+from ..values import BOTH, Array, Committed, Costs, Unread
 from .read.ages import Ages
 from .read.hops import Hops
 from .read.neighbors import Neighbors
@@ -38,8 +38,6 @@ from .update.stepwise import StepwisePath
 from .upload import staging
 from .upload.staged_batch import StagedBatch
 from .upload.uploader import Uploader
-
-Array = Any
 
 KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 

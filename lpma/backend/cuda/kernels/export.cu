@@ -78,8 +78,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u64 found = 0;
 #pragma unroll TOGETHER
   for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row(s, group, tile);
-    found += row.filled && is_marker(row.key);
+    Spot spot = spot_in(s, group, tile);
+    found += spot.filled && is_marker(key_at(s, spot.at));
   }
   found = warp_sum(found);
   if (lane_id() == 0) markers[group.first / GROUP] = i64(found);

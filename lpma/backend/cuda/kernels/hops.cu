@@ -35,15 +35,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     fresh = !(*(volatile u32*)word & bit) && !(atomicOr(word, bit) & bit);
     goes_on = fresh && steps[query] > step;
   }
-  u32 going = __ballot_sync(ALL_LANES, goes_on), reached = __ballot_sync(ALL_LANES, fresh);
-  u64 first = 0;
-  if (lane_id() == 0 && reached) {
-    if (going) first = atomicAdd(&counters[0], u64(__popc(going)));
-    atomicAdd(&counters[1], u64(__popc(reached)));
-  }
-  first = __shfl_sync(ALL_LANES, first, 0);
+  u64 to = place_of_lane(goes_on, &counters[0]);
+  place_of_lane(fresh, &counters[1]);
   if (goes_on) {
-    u64 to = first + lanes_before(going);
     next_query[to] = query;
     next_vertex[to] = vertex;
   }

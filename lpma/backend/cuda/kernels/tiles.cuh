@@ -52,14 +52,3 @@ __device__ __forceinline__ Spot spot_in(const Store& s, const Group& group, u32 
   Slot at = segment_at(s, group.first + i);
   return {true, {at.level, at.index + position}};
 }
-
-// What a lane read of a tile: key 0 where the slot is not filled.
-struct Row {
-  bool filled;
-  u64 key;
-};
-
-__device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 tile) {
-  Spot spot = spot_in(s, group, tile);
-  return {spot.filled, spot.filled ? __ldcs(s.keys[spot.at.level] + spot.at.index) : 0};
-}

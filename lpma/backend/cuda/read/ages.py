@@ -15,14 +15,13 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
 from ...ages import SAMPLED_SEGMENTS
 from ..launch.options import THREADS
 from ..store.segments import Segments
 from .kernels import groups, launch_on
 from .reader import Reader
-
-Array = Any  # cupy.ndarray
 
 
 class Ages:

@@ -16,14 +16,13 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
 from ..launch.mailbox import Mailbox
 from ..store.segments import Segments
 from ..streams import Context
 from .kernels import launch_on
 from .neighbors import Neighbors
-
-Array = Any  # cupy.ndarray
 
 MOST_BYTES = 1 << 28  # of bits
 TICKET, NEXT, REACHED, WORDS = range(4)  # hops.cu, and how many

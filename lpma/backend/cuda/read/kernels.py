@@ -14,8 +14,6 @@ from ....cuda.sources import Options
 from ..launch.options import THREADS, source
 from ..store.segments import Segments
 
-Array = Any  # numpy.ndarray or cupy.ndarray
-
 GROUP_SLOTS = 512  # tiles.cuh
 
 

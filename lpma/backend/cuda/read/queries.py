@@ -13,13 +13,13 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
 from .kernels import column, groups, launch_on
 from .neighbors import QUERY_THREADS
 from .reader import UNCHECKED, Reader
 
-Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 SCAN_ROOM = 1 << 16
 
 

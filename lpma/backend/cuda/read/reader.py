@@ -21,15 +21,13 @@ import numpy as np
 
 from ....batch.columns import MAX_VERTEX
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....errors import BatchError
 from ..launch.mailbox import Mailbox
 from ..streams import Context
 from ..upload.blocks import ALIGNMENT
 from ..upload.staged_batch import StagedBatch
 from .kernels import column
-
-Array = Any  # cupy.ndarray
-
 
 PIECE_BYTES = 1 << 21
 TICKET, CANDIDATES, PRESENT, NO_VERTEX, WORDS = range(5)  # neighbors.cuh, and how many

@@ -21,12 +21,11 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ..launch.options import THREADS
 from ..store.segments import Segments
 from .kernels import groups, launch_on
 from .reader import Reader
-
-Array = Any  # cupy.ndarray
 
 LONG, PIECE = 4096, 65536  # export.cu
 HEAD, PIECE_WORDS = 2, 2  # words of 8 bytes

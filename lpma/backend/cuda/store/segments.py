@@ -19,12 +19,11 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ....cuda.driver import Array
 from ....cuda.sources import Options
 from ....pma.layout import NOTHING, PARTS, Size, level_slots
 from ..launch.options import options_for
 from .virtual_memory import held_bytes, level_column
-
-Array = Any  # cupy.ndarray
 
 LEVELS = 34  # store.cuh
 

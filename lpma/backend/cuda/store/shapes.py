@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....pma.density import window_bounds
 from ....pma.layout import PARTS, Size, level_slots, parted_from
 from .. import most_levels
@@ -19,8 +20,6 @@ from ..streams import Context
 from . import virtual_memory
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
-
-Array = Any
 
 NO_SCRATCH = as_argument(np.zeros((), COLUMNS))
 

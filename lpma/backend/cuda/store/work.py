@@ -13,10 +13,9 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....pma.counters import REASONS
 from .segments import LEVELS, as_argument
-
-Array = Any  # cupy.ndarray
 
 DIGITS = 256
 SUMMARY_WORDS = 6  # work.cuh

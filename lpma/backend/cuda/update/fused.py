@@ -13,7 +13,6 @@ still at work on it. Later work on the store's stream comes after.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from ....pma.counters import Stats
 from ....pma.strategy import TOP_DOWN
 from ....record import Record
 from ...overlapping import ONE_LAUNCH_ROWS
-from ...values import Committed, Costs, Tally, Unread
+from ...values import Array, Committed, Costs, Tally, Unread
 from ..store.segments import LEVELS, Segments
 from ..store.shapes import Shapes
 from ..store.work import REPORT, Report, Work
@@ -48,8 +47,6 @@ from .launch_block import (
     LaunchBlock,
 )
 from .located import TALLY, Located, refuse_bad_rows
-
-Array = Any
 
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # at the least

@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 
 from ....cuda import launch
-from ...values import DELETE, INSERT, REFUSED, Single
+from ...values import DELETE, INSERT, REFUSED, Array, Single
 from ..launch.mailbox import Mailbox
 from ..launch.options import source
 from ..read.kernels import launch_on
@@ -24,8 +24,6 @@ from ..read.reader import Reader
 from ..store.segments import Segments
 from ..store.shapes import Shapes
 from ..store.work import Work
-
-Array = Any
 
 FILE = source("one")
 WARP = 32

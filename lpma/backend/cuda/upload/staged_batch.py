@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....batch.columns import Columns, Kind
+from ....cuda.driver import Array
 from ....record import Record
-
-Array = Any  # numpy or cupy
 
 DELETE = int(Kind.DELETE)
 

@@ -33,8 +33,7 @@ from ....cpu import threads
 from ....cpu.behind import Behind
 from ....cpu.staging_words import BAD, BYTES, HEAD, NARROW, SAME32, SAME64, SLOT, WORDS
 from ....errors import BatchError
-
-Array = Any
+from ...values import Array
 
 PIECE_ROWS = 1 << 14
 HELPED = 1 << 19

@@ -65,11 +65,9 @@ class ZeroCopy:
         if not self._landings:
             self._landings = [self._landing(), self._landing()]
         arrays, places = required_columns(columns), self._landings[turn]
-        there = [i for i, array in enumerate(arrays) if array is not None]
-        staging.put_here(
-            [BATCH_ORDER[i] for i in there], [arrays[i] for i in there],
-            [places[i] for i in there], columns.unvalidated,
-        )  # fmt: skip
+        rows = zip(BATCH_ORDER, arrays, places, strict=True)
+        names, there, into = zip(*[row for row in rows if row[1] is not None], strict=True)
+        staging.put_here(names, there, into, columns.unvalidated)
         return [0 if array is None else at for array, at in zip(arrays, places, strict=True)]
 
     def _landing(self) -> list[int]:
