@@ -40,6 +40,14 @@ class Kernel:
         self.cooperative = cooperative
         self.ptr = function.ptr
 
+    @lru_cache(maxsize=1024)  # noqa: B019 - kernels are kept
+    def resident_blocks(self, block: int, shared: int) -> int:
+        """How many blocks of so many threads and bytes of shared memory its device holds at once.
+        REQUIRES: this is the current device."""
+        known = cupy.cuda.driver
+        per_sm = known.occupancyMaxActiveBlocksPerMultiprocessor(self.ptr, block, shared)
+        return int(per_sm) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+
     def allow_shared(self, size: int) -> None:
         """Let its blocks have `size` bytes of dynamic shared memory. What was allowed before stays
         allowed: a later launch may ask for more than this one."""

@@ -301,5 +301,5 @@ def with_archive(monkeypatch: pytest.MonkeyPatch, path: Path, found: list[str]) 
 
     monkeypatch.setattr(kernels, "find", noting)
     monkeypatch.setattr(modules, "shipped", lambda: kernels)
-    for cached in (modules._module, launch._compiled, launch._resident_blocks):
+    for cached in (modules._module, launch._compiled):
         cached.cache_clear()

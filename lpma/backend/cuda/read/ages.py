@@ -18,9 +18,9 @@ from ....cuda import driver
 from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
 from ...ages import SAMPLED_SEGMENTS
+from ..launch.kernels import launch_on
 from ..launch.options import THREADS
 from ..store.segments import Segments
-from .kernels import groups, launch_on
 from .reader import Reader
 
 
@@ -50,7 +50,7 @@ class Ages:
         weight, time = segments.value_dtypes
         with self._reader as reader:
             gone, loops = driver.fetch(_older(segments, before, None, None, 0)).tolist()
-            n, blocks = segments.num_slots - gone, blocks_for(32 * groups(segments), THREADS)
+            n, blocks = segments.num_slots - gone, blocks_for(32 * segments.groups, THREADS)
             keys, weights, times = reader.new((n, cupy.uint64), (n, weight), (n, time))
             launch_on(
                 segments, "ages", "since", THREADS * blocks,
@@ -98,7 +98,7 @@ def _older(segments: Segments, before: int, keys: Any, times: Any, room: int) ->
     there is room."""
     hits = driver.zeros(2, cupy.uint64)
     launch_on(
-        segments, "ages", "older", 32 * groups(segments),
+        segments, "ages", "older", 32 * segments.groups,
         segments.record, before, keys, times, room, hits,
     )  # fmt: skip
     return hits

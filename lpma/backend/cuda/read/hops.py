@@ -18,10 +18,10 @@ import numpy as np
 from ....cuda import driver
 from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
+from ..launch.kernels import launch_on
 from ..launch.mailbox import Mailbox
 from ..store.segments import Segments
 from ..streams import Context
-from .kernels import launch_on
 from .neighbors import Neighbors
 
 MOST_BYTES = 1 << 28  # of bits

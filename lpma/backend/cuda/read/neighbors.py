@@ -18,9 +18,9 @@ from ....cuda import driver
 from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
 from ....record import Record
+from ..launch.kernels import launch_on
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
-from .kernels import launch_on
 from .reader import CANDIDATES, PRESENT, UNCHECKED, Reader
 
 QUERY_THREADS = 128

@@ -14,9 +14,9 @@ import numpy as np
 
 from ....cuda import driver
 from ....cuda.driver import Array
+from ..launch.kernels import launch_on
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
-from .kernels import column, groups, launch_on
 from .neighbors import QUERY_THREADS
 from .reader import UNCHECKED, Reader
 
@@ -89,7 +89,7 @@ class Queries:
         with self._reader:
             largest = driver.zeros(1, np.uint64)
             launch_on(
-                segments, "scan", "largest_vertex", 32 * groups(segments),
+                segments, "scan", "largest_vertex", 32 * segments.groups,
                 segments.record, largest,
             )  # fmt: skip
             return int(driver.number(largest)) - 1
@@ -102,7 +102,7 @@ class Queries:
         with self._reader as reader:
             keys, weights, times = reader.new((n, np.uint64), (n, weight), (n, time))
             launch_on(
-                segments, "export", "write_columns", 32 * groups(segments),
+                segments, "export", "write_columns", 32 * segments.groups,
                 segments.record, None, keys, weights, times,
             )  # fmt: skip
         return keys, weights, times
@@ -121,7 +121,7 @@ class Queries:
             with self._reader as reader:
                 (columns[place],) = reader.new((n, target.dtype))
                 launch_on(
-                    segments, "export", "write_columns", 32 * groups(segments),
+                    segments, "export", "write_columns", 32 * segments.groups,
                     segments.record, None, *columns,
                 )  # fmt: skip
             columns[place].get(out=target)  # on the caller's stream, which waits for the kernel
@@ -140,6 +140,6 @@ class Queries:
 
 def _scan(segments: Segments, targets: Array, out: tuple[Any, ...]) -> None:
     launch_on(
-        segments, "scan", "scan_targets", 32 * groups(segments),
-        segments.record, column(targets, np.uint32), len(targets), *out,
+        segments, "scan", "scan_targets", 32 * segments.groups,
+        segments.record, cupy.asarray(targets, np.uint32, "C"), len(targets), *out,
     )  # fmt: skip

@@ -27,7 +27,6 @@ from ..launch.mailbox import Mailbox
 from ..streams import Context
 from ..upload.blocks import ALIGNMENT
 from ..upload.staged_batch import StagedBatch
-from .kernels import column
 
 PIECE_BYTES = 1 << 21
 TICKET, CANDIDATES, PRESENT, NO_VERTEX, WORDS = range(5)  # neighbors.cuh, and how many
@@ -143,4 +142,4 @@ class Reader:
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """What kernels get of the batch beside the store, and of the queries' limits."""
         assert self.beside is not None, "REQUIRES: sort_beside"
-        return (staged.record, self.beside.work), (column(limits, np.int64),)
+        return (staged.record, self.beside.work), (self.given(limits, np.int64),)

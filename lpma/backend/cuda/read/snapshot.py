@@ -22,9 +22,9 @@ import numpy as np
 
 from ....cuda import driver
 from ....cuda.driver import Array
+from ..launch.kernels import launch_on
 from ..launch.options import THREADS
 from ..store.segments import Segments
-from .kernels import groups, launch_on
 from .reader import Reader
 
 LONG, PIECE = 4096, 65536  # export.cu
@@ -72,7 +72,7 @@ class Rows:
         head = room.data.ptr
         number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
         launch_on(
-            segments, "export", "write_rows", 32 * groups(segments),
+            segments, "export", "write_rows", 32 * segments.groups,
             segments.record, markers, num_rows, num_edges, indptr, indices, number, pieces,
         )  # fmt: skip
         if num_rows + 1 >= LONG:  # else there can be no long gap
@@ -115,7 +115,7 @@ class Snapshots:
             weights, times = reader.new((num_edges, weight), (num_edges, time))
             marked = _markers(segments) if markers else None
             launch_on(
-                segments, "export", "write_columns", 32 * groups(segments),
+                segments, "export", "write_columns", 32 * segments.groups,
                 segments.record, marked, None, weights, times,
             )  # fmt: skip
         return weights, times
@@ -123,8 +123,8 @@ class Snapshots:
 
 def _markers(segments: Segments) -> Array:
     """How many markers there are up to the end of each group of segments."""
-    counts = cupy.empty(groups(segments), np.int64)
+    counts = cupy.empty(segments.groups, np.int64)
     launch_on(
-        segments, "export", "count_markers", 32 * groups(segments), segments.record, counts
+        segments, "export", "count_markers", 32 * segments.groups, segments.record, counts
     )  # fmt: skip
     return cupy.cumsum(counts)

@@ -181,17 +181,18 @@ class Work:
             self._windows = None
             self._windows = cupy.empty(size, cupy.uint8)
 
-    def shrinking(self, most: Array) -> tuple[Any, Array]:
-        """(the Shrinking of shrink.cu for a smaller store of bounds `most`, its report at 0)."""
+    def shrinking(self, m: int, most_at: int) -> tuple[Any, Array]:
+        """(the Shrinking of shrink.cu for a smaller store of m levels, its report at 0). most_at:
+        where its upper bounds are."""
         words = 2 + LEVELS
-        self.reserve_shrinking(len(most))
+        self.reserve_shrinking(m + 1)
         assert self._windows is not None
         report = self._windows[: 8 * words].view(cupy.int64)
         report.fill(0)
         record = np.zeros((), SHRINKING)
-        record["most"], record["report"] = most.data.ptr, report.data.ptr
+        record["most"], record["report"] = most_at, report.data.ptr
         record["offset"] = report.data.ptr + 8 * words
-        record["window"] = int(record["offset"]) + 8 * (1 << (len(most) - 1))
+        record["window"] = int(record["offset"]) + (8 << m)
         return as_argument(record), report
 
     def go_back(self, report_at: int, stream: Any) -> None:

@@ -25,7 +25,7 @@ from ....pma.layout import Size
 from ....pma.strategy import TOP_DOWN
 from ...numpy import fold
 from ...values import Array, Committed, Implied
-from ..read.kernels import launch_on
+from ..launch.kernels import launch_on
 from ..read.reader import Reader, SortedBatch
 from ..store.segments import Segments
 from ..store.shapes import Shapes

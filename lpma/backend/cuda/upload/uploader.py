@@ -23,7 +23,7 @@ from ...overlapping import ONE_LAUNCH_ROWS
 from ..streams import Context
 from . import staging
 from .blocks import ALL, KEYS, WEIGHTS, Block, Blocks, StagedCopy, padded
-from .staged_batch import BATCH_ORDER, StagedBatch, pack_batch, required_columns
+from .staged_batch import BATCH_ORDER, StagedBatch, required_columns
 from .staging import width
 
 SPLIT_BYTES = 1 << 20
@@ -43,15 +43,18 @@ class Uploader:
         return self._blocks.nbytes
 
     def send(self, columns: Columns, now: int) -> StagedBatch:
-        """The batch on its way; the store's stream waits for its keys."""
+        """The batch on its way; the store's stream waits for its keys. now: the time of rows that
+        have none."""
         named = zip(BATCH_ORDER, required_columns(columns), strict=True)
         given = {name: array for name, array in named if array is not None and len(array)}
         host = {name: array for name, array in given.items() if type(array) is np.ndarray}
         at = {name: array.data.ptr for name, array in given.items() if name not in host}
         with self._context:
             block = self._send_host(host, at, columns) if host else None
-        addresses = [at.get(name, 0) for name in BATCH_ORDER]
-        return StagedBatch(words=pack_batch(columns, now, addresses), columns=columns, block=block)
+        weight, addresses = columns.weight, [at.get(name, 0) for name in BATCH_ORDER]
+        wide = weight is not None and weight.itemsize == 8
+        words = len(columns.kind), *addresses, now, wide, columns.one_kind or 0
+        return StagedBatch(words=words, columns=columns, block=block)
 
     def _send_host(self, parts: dict[str, Any], at: dict[str, int], columns: Columns) -> Block:
         """Send columns by a block. `at` gets where on the device they will be."""
