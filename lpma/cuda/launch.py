@@ -12,9 +12,7 @@ kernel's own types.
 A *cooperative* kernel may wait for its whole grid (grid.cuh): it is launched with no more blocks
 than the device holds at once, and walks its items in strides.
 
-To look at each argument and to describe it anew at every launch costs CuPy more than the launch.
 `Packed` arguments lie in a block of the caller's own, which it writes into from launch to launch.
-
 Every launch goes through `start`, where tests count what was launched.
 """
 

@@ -1,9 +1,8 @@
 """The kernels of a file, loaded on a device: from the archive, or from the compiler.
 
-Loading looks into the archive (archive.py), and else asks CuPy, which keeps what the compiler made
-on disk. Compiling takes a tenth of a second to more than one for a file, on one processor, so
-`begin` has files compiled beforehand and side by side. Whoever needs one that is not there yet
-waits for it, and a line says for what and how long.
+CuPy keeps what the compiler made on disk. Compiling takes a tenth of a second to more than one for
+a file, so `begin` has files compiled beforehand and side by side. Whoever needs one that is not
+there yet waits for it, and a line says for what and how long.
 
 Requires: what is said here of "the device" is the current one. Threads may call.
 """

@@ -75,7 +75,7 @@ class CudaBackend(Defaults):
         self.host_memory = queries.host_memory
         self.neighbors, self.neighbors_from = neighbors.neighbors, neighbors.neighbors_from
         self.count_neighbors = neighbors.count_neighbors
-        self.reach = Hops(context, neighbors).reach
+        self.reach = Hops(neighbors).reach
         ages, snapshots = Ages(reader), Snapshots(reader)
         self.older, self.since = ages.older, ages.since
         self.sampled_times, self.any_older = ages.sampled_times, ages.any_older

@@ -2,18 +2,13 @@
 //
 // Source: the paper, Section VI-A, puts a batch's versions into the store, and compacts them after the
 // queries. Here they stay where the sort has left them: the rows of a key, a *run*, are its versions
-// by rising place, and a query at place `limit` folds those before it onto what is stored. The batch
-// is then applied like any other. So the store is written once, without a mark for each slot and
-// without room for every version.
+// by rising place, and a query at place `limit` folds those before it onto what is stored.
 //
 // A vertex's *candidates* are its slots and its rows, merged by key, a run before the slot of its
 // key. The first row of a run stands for the key, with what is stored of it; the other rows, and
 // that slot, are not present. To know where rows stand among the slots, `rank_rows` counts the
 // slots before each row's key once for all queries. A candidate finds by binary search how many
 // rows there are before it, and is then that row, or the slot of what is left of its number.
-//
-// The candidates' states are folded, and those that are present packed, in one launch, `read_beside`;
-// `end_present` says where the rows of each query end.
 //
 // Requires: rows sorted by sort_batch, in `work`. If rows are bad, nothing is sorted, and the batch
 // counts as empty: its answers are not used.

@@ -8,9 +8,8 @@
 //
 // Bytes a row: 8 + weight + time read, 4 + weight + time written, and since rows begin anywhere, up
 // to a sector more of each column that is read. A query: 24 written and read, and the walk.
-// `locate_neighbors` counts, scans (lookback.cuh) and writes indptr in one launch, and tells the host
-// the number of rows. The host does not wait for it: it has allocated by a guess and launched the
-// kernels that copy, which do nothing if the room is too small.
+// The host does not wait for the number of rows: it has allocated by a guess and launched the kernels
+// that copy, which do nothing if the room is too small.
 //
 // Within a mixed batch: beside.cu.
 #include "lpma/backend/cuda/kernels/neighbors.cuh"

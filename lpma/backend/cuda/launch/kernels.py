@@ -94,12 +94,10 @@ class Kernels:
 
     def _load(self, name: str) -> tuple[Any, int, int]:
         """Wait for a kernel to be loaded, and see how it fits the device."""
-        shared = self._shared_bytes.get(name, 0)
+        shared, (block, _) = self._shared_bytes.get(name, 0), BLOCKS.get(name, (THREADS, THREADS))
         file, options = self._module(FILES[name])
-        block = BLOCKS.get(name, (THREADS, THREADS))[0]
         most = launch.resident_blocks(file, name, block, shared, options)
-        kernel = launch.compiled(file, name, options, cooperative=True)
-        return kernel, most, shared
+        return launch.compiled(file, name, options, cooperative=True), most, shared
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...] | launch.Packed) -> None:
         """Run a kernel with about `threads` threads, on the current stream; `Packed` arguments have

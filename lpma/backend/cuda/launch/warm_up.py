@@ -1,16 +1,14 @@
 """Everything that a GPU's first minutes need, compiled beforehand by other processes.
 
 CuPy makes a kernel for every operation on arrays and every choice of their types when it is first
-asked for: a tenth of a second each. A first batch meets two dozen of them, an algorithm as many
-again, and then there are the algorithms' own files. In threads of one process their compilation
-takes turns, since the compiler's front end has a lock. So `lpma.compile` starts a few processes,
-which share the work: they make the calls on arrays of a few entries and load the files, and CuPy
-keeps what it compiles on disk, where other processes find it. The store's own files, which the
-compiler mostly optimizes, are compiled by threads of its own process meanwhile (modules.py).
+asked for: a tenth of a second each, two dozen for a first batch, as many again for an algorithm.
+In threads of one process their compilation takes turns, since the compiler's front end has a lock.
+So `lpma.compile` starts a few processes, which share the work: they make the calls on arrays of a
+few entries and load the algorithms' files, and CuPy keeps what it compiles on disk. The store's own
+files, which the compiler mostly optimizes, are compiled by threads of its own process meanwhile.
 
-A list that was worked through leaves a stamp beside CuPy's kernels, named after all that they
-depend on. A call that is missing in a list, or that nothing needs any more, costs time and nothing
-else.
+When all is done a stamp is left beside CuPy's kernels, named after all that they depend on. A call
+that is missing, or that nothing needs any more, costs time and nothing else.
 """
 
 from __future__ import annotations

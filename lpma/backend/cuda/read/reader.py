@@ -6,10 +6,9 @@ the store's before it goes on. So whatever the caller enqueues next reads whole 
 freeing one is ordered after that. A consumer on yet another stream must wait for the caller's, as
 CuPy's DLPack does by itself.
 
-Inputs: CuPy takes 20 us to copy forty kilobytes to the device, and 15 ms beside a busy thread,
-since it releases the interpreter's lock (lpma/cuda/driver.py). So small columns are put into
-page-locked memory, where kernels read each value once. Two pieces of memory take turns; an event
-says when a piece is no longer read."""
+Inputs: CuPy takes 20 us to copy forty kilobytes to the device, and 15 ms beside a busy thread. So
+small columns are put into page-locked memory, where kernels read each value once. Two pieces of
+memory take turns; an event says when a piece is no longer read."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Bringing a batch to the device: packed, pinned, and during the work on the batch before.
 
 A batch from the host is copied into one of two pinned blocks (blocks.py) and sent on a stream of
-its own, in one piece or, where it is large, keys first; the columns of `lpma.pinned_batch` already
-lie in such memory and are sent from there. The two blocks take turns, so a copy waits only for the
-batch before the last. Columns that are already on the device are used where they are.
+its own; the columns of `lpma.pinned_batch` already lie in such memory and are sent from there. The
+two blocks take turns, so a copy waits only for the batch before the last. Columns that are already
+on the device are used where they are.
 
-A large batch is not waited for: `await_part` and `bring` wait for what is needed next. Keys are
-sorted while the rest is on its way. A batch that is applied by one launch needs all of its columns
-at once, and goes in one piece.
+A batch that is applied by one launch goes in one piece. A large one goes keys first, which are
+sorted while the rest is on its way: `await_part` and `bring` wait for what is needed next.
 """
 
 from __future__ import annotations

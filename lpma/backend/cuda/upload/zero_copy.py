@@ -1,14 +1,12 @@
 """Small batches that kernels read where they lie, in pinned memory of the host.
 
-Idea: to copy a few hundred kilobytes by the device's copy engine takes a call for the copy, three
-for the events around it, and some ten microseconds until the kernel behind it begins: as long as
-the kernel needs to read them by itself. So the kernel of a small batch gets two descriptions of it
-(apply.cu): where the host has the columns, each of which it reads once, and where it puts those
-that later steps read in another order. Columns of `lpma.pinned_batch` are read where they are;
-others are copied into pinned memory first.
+Idea: to copy a few hundred kilobytes by the device's copy engine takes four calls, and some ten
+microseconds until the kernel behind it begins: as long as the kernel needs to read them by itself.
+So it gets two descriptions of a small batch (apply.cu): where the host has the columns, each of
+which it reads once, and where it puts those that later steps read in another order. Columns of
+`lpma.pinned_batch` are read where they are; others are copied into pinned memory first.
 
-A kernel reads 14 to 25 GB/s there, the copy engine 35 and more, and it may do so while the host
-prepares the launch: from MOST_ROWS on that is faster.
+A kernel reads 14 to 25 GB/s there, the copy engine 35 and more: from MOST_ROWS on that is faster.
 
 The host may write to that memory again once it knows that the rows are good, which the kernel says
 after it has read them. Of two pinned blocks, which take turns, the one to be written to belongs to
