@@ -6,8 +6,8 @@ what the bus carries. So helpers are woken for a batch and take pieces of its co
 in which kernels need them, until none is left. The thread of the batch takes pieces too, but only
 until the column that it waits for is whole. It sends that, launches what needs it, and comes back.
 
-The kernels are Numba's. The first batch that is large enough has them loaded or compiled (behind.py);
-until they are, batches go the slow way.
+The kernels are Numba's. The first batch that is large enough has them loaded or compiled
+(behind.py); until they are, batches go the slow way.
 
 Measured on an H100's host: a helper is woken for every HELPED bytes beyond the first; from
 MOST_THREADS on memory is hardly faster. A batch of one launch needs none (`put_here`).

@@ -62,11 +62,17 @@ class ZeroCopy:
         """Copy columns to a block. Returns where they are; 0 for None."""
         if not self._landings:
             self._landings = [self._landing(), self._landing()]
-        arrays, places = required_columns(columns), self._landings[turn]
-        rows = zip(BATCH_ORDER, arrays, places, strict=True)
-        names, there, into = zip(*[row for row in rows if row[1] is not None], strict=True)
-        staging.put_here(names, there, into, columns.unvalidated)
-        return [0 if array is None else at for array, at in zip(arrays, places, strict=True)]
+        required, places = required_columns(columns), self._landings[turn].copy()
+        names, arrays, into = [], [], []
+        for i, array in enumerate(required):
+            if array is None:
+                places[i] = 0
+            else:
+                names.append(BATCH_ORDER[i])
+                arrays.append(array)
+                into.append(places[i])
+        staging.put_here(names, arrays, into, columns.unvalidated)
+        return places
 
     def _landing(self) -> list[int]:
         sizes = [padded(MOST_ROWS * width) for width in ROW_BYTES]
