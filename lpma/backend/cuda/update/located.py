@@ -7,7 +7,6 @@ from functools import cached_property
 
 from ....batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
 from ....errors import BatchError
-from ....pma.counters import REASONS
 from ....pma.strategy import TOP_DOWN
 from ...values import BOTH, Array, Tally
 from ..store.segments import LEVELS, Segments
@@ -86,8 +85,3 @@ class Located:
             touched=touched, delta=inserted - deleted, markers=markers, loops=loops,
             largest=largest - 1, deletions=deleted,
         )  # fmt: skip
-
-    @property
-    def unchanged(self) -> list[int]:
-        """[2 * REASONS]: see values.Committed."""
-        return self.report[Report.UNCHANGED : Report.UNCHANGED + 2 * REASONS]

@@ -226,7 +226,8 @@ class StepwisePath:
             held = sum(plan.held_by_layer)
         n, room = located.tally.num_changes, located.room
         return Committed(
-            tally=located.tally, unchanged=located.unchanged,
+            tally=located.tally,
+            unchanged=located.report[Report.UNCHANGED : Report.WINDOWS_BY_LAYER],
             changes=room.arrays(n) if n <= min(most_changes, room.rows) else None,
             redundant=redundant, num_rounds=num_rounds, held=held,
         )  # fmt: skip
