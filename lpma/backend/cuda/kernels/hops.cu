@@ -6,7 +6,7 @@
 // the answer and makes each vertex one entry, without comparing anything.
 //
 // Bytes: 4 read a neighbour, an atomic operation on its bit, 8 written a new pair; in the end the
-// bits once, and 4 written an entry.
+// bits once, and 4 written an entry. While all bits fit the L2 cache, so do the atomics.
 //
 // Requires: bits of `words` u32 a query, all 0 before the first round; `words` times 32 is above
 // every id.

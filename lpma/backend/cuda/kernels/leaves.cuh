@@ -1,8 +1,9 @@
 // The mover's first half: the touched leaves that a plan moves by themselves.
 //
-// Idea: slots are read, then written where they go (work.cuh), then the actions fill the gaps. A warp
-// takes up to EACH leaves at a time and has the slots of ABREAST of them in flight, since the reads of
-// one leaf alone would wait for each other. The best number of leaves depends on that of warps.
+// Idea: every stored slot and every action computes its own place (work.cuh), so nothing is merged:
+// slots are read, then written where they go, then the actions fill the gaps. A warp takes up to EACH
+// leaves at a time and has the slots of ABREAST of them in flight, since the reads of one leaf alone
+// would wait for each other. The best number of leaves depends on the number of warps.
 //
 // Bytes: a leaf with an insertion reads and writes about half of its filled slots.
 //

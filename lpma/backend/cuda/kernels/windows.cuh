@@ -1,9 +1,10 @@
 // The mover's second half: a plan's windows of more than one segment.
 //
-// Idea: a warp moves a window of a few segments and a block one of up to BLOCK_SLOTS, staged in shared
-// memory. The whole grid moves a larger one, staged in scratch, with a barrier in between: its slots
-// are shared out by segment and its actions by thread, so that neither a hub nor a flood of edges at
-// one vertex holds up a single warp.
+// Idea: every stored slot and every action finds its place by itself (work.cuh), so nothing is
+// merged. A warp moves a window of a few segments and a block one of up to BLOCK_SLOTS, staged in
+// shared memory. The whole grid moves a larger one, staged in scratch, with a barrier in between:
+// its slots are shared out by segment and its actions by thread, so that neither a hub nor a flood
+// of edges at one vertex holds up a single warp.
 //
 // Bottom-up goes one round a layer, as in the paper: a window moves the slots of inner windows
 // again. Top-down has one round. Counts above the leaves are right before it begins (judge.cuh); that

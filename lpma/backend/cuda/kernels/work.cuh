@@ -17,7 +17,8 @@ enum Action { SKIP, INSERT, WRITE, REMOVE };
 constexpr int DIGITS = 256;  // of the radix sort
 constexpr int SUMMARY_WORDS = 6;  // of u32 that a block tells the others in a scan over the grid
 
-// What the host reads back, and what kernels tell later ones, in words of i64: `Report` of work.py.
+// What the host reads back, and what kernels tell later ones, in words of i64. The `Report` of
+// work.py has the same words.
 enum Report {
   SRC_BITS,     // the bitwise or of all sources; of all targets
   DST_BITS,
