@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import driver, launch
-from lpma.cuda.memory import free_bytes
+from lpma.cuda.driver import free_bytes
 from lpma.cuda.work_queue import queue_room
 
 from ..triangles import cuda as triangles

@@ -56,7 +56,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     """Everything `doctor` reports, as plain values. kafka: brokers to reach, with the settings in
     the file `config`."""
     import lpma
-    from lpma.cuda.facts import kernel_facts
+    from lpma.cuda.archive import kernel_facts
     from lpma.host import available_memory_bytes, processors
 
     from .. import datasets, installation

@@ -4,11 +4,10 @@
 is found by a hash of all that it was compiled from: the source, the headers and the options. So one
 that is older than the sources is not found, and the kernel is compiled as if there were no archive.
 
-Format: MAGIC; u64, the bytes of the index; the index; the binaries. All but the first 24 bytes is
-xz, whose checksums say whether it is whole. The index is JSON:
+It is a zip archive of binaries, named by their numbers, and of an index, in JSON:
 
     {"compiler": "12.9", "modules": {KEY: {"file", "options", "binaries": [
-        {"architecture": 90, "is_ptx": false, "at", "size", "names": {INSTANCE: SYMBOL}}]}}}
+        {"architecture": 90, "is_ptx": false, "member": "7", "names": {INSTANCE: SYMBOL}}]}}}
 
 A *capability* is a device's compute capability without its point: 90 is 9.0. A binary for 80 runs
 on 80, 86 and 89, and not on 90; PTX for 90 is compiled by the driver for 90 and all that is newer.
@@ -24,7 +23,9 @@ import lzma
 import os
 import struct
 import warnings
+import zipfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,12 @@ from typing import Any
 from .sources import ROOT, Options, given, instances
 
 PATH = Path(__file__).with_name("kernels.bin")
-MAGIC = b"lpma kernels 1\n\0"
-LENGTH = struct.Struct("<Q")
+INDEX = "index"
 COMPILED_WITH = ("-ftz=true",)  # as CuPy compiles: the results are the same to the last bit
-DAMAGE = (OSError, EOFError, lzma.LZMAError, ValueError, KeyError, TypeError, struct.error)
+DAMAGE = (
+    zipfile.BadZipFile, OSError, EOFError, lzma.LZMAError, ValueError, KeyError, TypeError,
+    RuntimeError, struct.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,21 +67,18 @@ class Archive:
         self._warned = False
         self.compiler: str | None = None
         self._modules: dict[str, Any] = {}
-        self._first = 0  # byte of the binaries
         if not path.is_file():
             return
         try:
-            with path.open("rb") as file:
-                if file.read(len(MAGIC)) != MAGIC:
-                    raise ValueError("it does not open as an archive does")
-                (size,) = LENGTH.unpack(file.read(LENGTH.size))
-                if size > path.stat().st_size:
-                    raise ValueError("it is cut short")
-                index = json.loads(lzma.decompress(file.read(size), lzma.FORMAT_XZ))
-            self._first = len(MAGIC) + LENGTH.size + size
+            index = json.loads(self._read(INDEX))
             self.compiler, self._modules = str(index["compiler"]), dict(index["modules"])
         except DAMAGE as error:
             self._warn(error)
+
+    def _read(self, member: str) -> bytes:
+        """Raises one of DAMAGE."""
+        with zipfile.ZipFile(self._path) as archive:
+            return archive.read(member)
 
     def find(self, file: str, options: Options, capability: int) -> Binary | None:
         """The kernels of a file for a device; None if they are not here or not readable."""
@@ -94,9 +94,7 @@ class Archive:
             if not fitting:
                 return None
             best = max(fitting, key=lambda entry: (not entry["is_ptx"], entry["architecture"]))
-            with self._path.open("rb") as archive:
-                archive.seek(self._first + best["at"])
-                image = lzma.decompress(archive.read(best["size"]), lzma.FORMAT_XZ)
+            image = self._read(best["member"])
             return Binary(best["architecture"], best["is_ptx"], image, best["names"])
         except DAMAGE as error:
             self._warn(error)
@@ -133,22 +131,19 @@ def write(
 ) -> None:
     """Make an archive of (file, options, their binaries), in place of one that may be there."""
     listed: dict[str, Any] = {}
-    parts: list[bytes] = []
-    at = 0
-    for file, options, binaries in modules:
-        entries = []
-        for binary in binaries:
-            part = lzma.compress(binary.image, lzma.FORMAT_XZ, preset=lzma.PRESET_EXTREME)
-            entries.append({
-                "architecture": binary.architecture, "is_ptx": binary.is_ptx,
-                "at": at, "size": len(part), "names": dict(binary.symbols),
-            })  # fmt: skip
-            parts.append(part)
-            at += len(part)
-        listed[key_of(file, options)] = {"file": file, "options": options, "binaries": entries}
-    index = lzma.compress(json.dumps({"compiler": compiler, "modules": listed}).encode())
     unfinished = path.with_suffix(".part")
-    unfinished.write_bytes(b"".join([MAGIC, LENGTH.pack(len(index)), index, *parts]))
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_LZMA) as archive:
+        for file, options, binaries in modules:
+            entries = []
+            for binary in binaries:
+                member = str(len(archive.namelist()))
+                archive.writestr(member, binary.image)
+                entries.append({
+                    "architecture": binary.architecture, "is_ptx": binary.is_ptx,
+                    "member": member, "names": dict(binary.symbols),
+                })  # fmt: skip
+            listed[key_of(file, options)] = {"file": file, "options": options, "binaries": entries}
+        archive.writestr(INDEX, json.dumps({"compiler": compiler, "modules": listed}))
     os.replace(unfinished, path)
 
 
@@ -162,3 +157,19 @@ def _runs_on(architecture: int, is_ptx: bool, capability: int) -> bool:
 def _is_current(key: str, module: Mapping[str, Any]) -> bool:
     file = module["file"]
     return (ROOT / file).is_file() and key_of(file, tuple(module["options"])) == key
+
+
+def kernel_facts() -> dict[str, Any]:
+    """For `lpma doctor`. `shipped`: what the archive of this installation holds, as Archive.facts
+    says it; `cache`: where CuPy keeps what was compiled here, its `path`, `files` and `bytes`."""
+    path, sizes = cache_path(), []
+    for found in path.glob("*") if path.is_dir() else ():
+        with suppress(FileNotFoundError):  # another process has just renamed it
+            sizes.append(found.stat().st_size)
+    cache = {"path": str(path), "files": len(sizes), "bytes": sum(sizes)}
+    return {"shipped": Archive().facts(), "cache": cache}
+
+
+def cache_path() -> Path:
+    """Where CuPy keeps what it compiles."""
+    return Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")

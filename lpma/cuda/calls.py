@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-Array = Any  # cupy.ndarray
+from .driver import Array
 
 N = 32
 HALF = np.uint64(32)

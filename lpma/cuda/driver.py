@@ -185,3 +185,10 @@ def number(array: Array, place: int = 0) -> Any:
 
 
 _landing = _Landing()
+
+
+def free_bytes() -> int:
+    """Memory of the current device that can be allocated: what the driver has free, and what CuPy's
+    pool holds unused."""
+    pool = cupy.get_default_memory_pool()
+    return int(cupy.cuda.Device().mem_info[0]) + int(pool.free_bytes())

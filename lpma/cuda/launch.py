@@ -12,9 +12,7 @@ kernel's own types.
 A *cooperative* kernel may wait for its whole grid (grid.cuh): it is launched with no more blocks
 than the device holds at once, and walks its items in strides.
 
-To look at each argument and to describe it anew at every launch costs CuPy more than the launch.
 `Packed` arguments lie in a block of the caller's own, which it writes into from launch to launch.
-
 Every launch goes through `start`, where tests count what was launched.
 """
 
@@ -158,31 +156,12 @@ def blocks_for(items: int, block: int = BLOCK) -> int:
 
 
 def resident_blocks(
-    file: str,
-    name: str,
-    block: int = BLOCK,
-    shared: int = 0,
-    options: Options = (),
+    file: str, name: str, block: int = BLOCK, shared: int = 0, options: Options = (),
     cooperative: bool = True,
-) -> int:
+) -> int:  # fmt: skip
     """How many blocks of a kernel the current device holds at once, each of `block` threads and
     with `shared` bytes of dynamic shared memory, for which the kernel is prepared."""
-    device = cupy.cuda.runtime.getDevice()
-    return _resident_blocks(device, file, name, block, shared, options, cooperative)
-
-
-@lru_cache(maxsize=1024)
-def _resident_blocks(
-    device: int,
-    file: str,
-    name: str,
-    block: int,
-    shared: int,
-    options: Options,
-    cooperative: bool,
-) -> int:
-    kernel = _compiled(device, file, name, options, cooperative)
+    kernel = compiled(file, name, options, cooperative)
     if shared > OPT_IN_BYTES:
         kernel.allow_shared(shared)
-    per_sm = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.ptr, block, shared)
-    return int(per_sm) * int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+    return kernel.resident_blocks(block, shared)

@@ -1,9 +1,8 @@
 """The kernels of a file, loaded on a device: from the archive, or from the compiler.
 
-Loading looks into the archive (archive.py), and else asks CuPy, which keeps what the compiler made
-on disk. Compiling takes a tenth of a second to more than one for a file, on one processor, so
-`begin` has files compiled beforehand and side by side. Whoever needs one that is not there yet
-waits for it, and a line says for what and how long.
+CuPy keeps what the compiler made on disk. Compiling takes a tenth of a second to more than one for
+a file, so `begin` has files compiled beforehand and side by side. Whoever needs one that is not
+there yet waits for it, and a line says for what and how long.
 
 Requires: what is said here of "the device" is the current one. Threads may call.
 """
@@ -39,6 +38,14 @@ class Kernel:
         self._function = function  # kept alive
         self.cooperative = cooperative
         self.ptr = function.ptr
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - kernels are kept
+    def resident_blocks(self, block: int, shared: int) -> int:
+        """How many blocks of so many threads and bytes of shared memory its device holds at once.
+        REQUIRES: this is the current device."""
+        known = cupy.cuda.driver
+        per_sm = known.occupancyMaxActiveBlocksPerMultiprocessor(self.ptr, block, shared)
+        return int(per_sm) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
 
     def allow_shared(self, size: int) -> None:
         """Let its blocks have `size` bytes of dynamic shared memory. What was allowed before stays

@@ -152,7 +152,7 @@ def test_the_stores_kernels_compile(compiler: Compiler, file: str, age: int) -> 
     given, stem = host("lpma.cuda.sources").given, Path(file).stem
     architecture = compiler.architectures[age]
     any_shape = stem.startswith("sort")
-    of_this = [kernels.ANY_SHAPE] if any_shape else shapes(age, len(compiler.architectures))
+    of_this = [shaped.ANY_SHAPE] if any_shape else shapes(age, len(compiler.architectures))
     expected = {kernel for kernel, of in kernels.FILES.items() if of == stem}
     for number, shape in enumerate(of_this):
         code, options = given(file, shaped.options_for(*shape))

@@ -17,8 +17,7 @@ import pytest
 import algorithms
 import lpma
 from lpma.cuda import archive, sources
-from lpma.cuda.archive import Archive, Binary, key_of, write
-from lpma.cuda.facts import kernel_facts
+from lpma.cuda.archive import Archive, Binary, kernel_facts, key_of, write
 from tests.conftest import missing
 
 KERNEL = '#include "lpma/near.cuh"\n__global__ void f() {}\n'
@@ -302,5 +301,5 @@ def with_archive(monkeypatch: pytest.MonkeyPatch, path: Path, found: list[str]) 
 
     monkeypatch.setattr(kernels, "find", noting)
     monkeypatch.setattr(modules, "shipped", lambda: kernels)
-    for cached in (modules._module, launch._compiled, launch._resident_blocks):
+    for cached in (modules._module, launch._compiled):
         cached.cache_clear()

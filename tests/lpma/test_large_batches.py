@@ -129,14 +129,14 @@ def test_marks_that_there_was_no_memory_for(
     assert_same_graph(there, here)
 
 
-@pytest.mark.parametrize("name", ["turn", "_refused", "launch"])
+@pytest.mark.parametrize("name", ["next_plan", "_refused", "launch"])
 def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch is not there or the graph is broken. What comes next is whole, and so is what was
     on its way before, which the device declines."""
     from lpma.backend.cuda.store.work import Work
     from lpma.backend.cuda.update.fused import FusedPath
 
-    code = getattr(Work if name == "turn" else FusedPath, name).__code__
+    code = getattr(Work if name == "next_plan" else FusedPath, name).__code__
     if name == "launch":
         monkeypatch.setattr("lpma.store.pending.SHARE", 0)  # whatever its size, a batch follows
         monkeypatch.setattr("lpma.backend.cuda.backend.CudaBackend.costs", Costs(10.0, 2.0, 0.05))

@@ -55,7 +55,7 @@ class PlanSpy:
             store: Any = self.store
             mailbox = store.backend.fused.block.mailboxes[launched.ticket & 1]
             report = mailbox.words.tolist()[launch_block.HEAD :]
-            self.plan = located.DevicePlan.of(report, launched.strategy)
+            self.plan = located.DevicePlan(launched.strategy, report)
 
     def _applied(self, result: Any, *_: Any) -> None:
         self.plan = None

@@ -21,7 +21,7 @@ import cupy
 import numpy as np
 
 from lpma.cuda import driver, launch
-from lpma.cuda.memory import free_bytes
+from lpma.cuda.driver import free_bytes
 
 from ...arrays import inverse_of, ranges_within, starts_of
 from ...components.cuda import components

@@ -17,7 +17,7 @@ import numpy as np
 
 from lpma.arrays import count_true
 from lpma.cuda import driver, launch
-from lpma.cuda.memory import free_bytes
+from lpma.cuda.driver import free_bytes
 
 from ...arrays import ranges_within, starts_of
 from ..model import MODELS, fewest_vertices

@@ -2,7 +2,7 @@
 
 A batch without expansion or global merge is one launch if it is small, five if it is large, and a
 look or two at what the device answers: update/fused.py, upload/zero_copy.py. A mixed one, and what
-the device refused, is applied step by step: update/stepwise.py, update/mixed.py. An operation by
+the device refused, is applied step by step: update/stepwise.py. An operation by
 itself: update/single.py. store/ has the store's memory, read/ answers queries and exports, upload/
 brings batches to the device, launch/ compiles and launches the sources in kernels/.
 """
@@ -19,7 +19,7 @@ from ...cuda import driver
 from ...pma.counters import Stats
 from ..defaults import Defaults
 from ..overlapping import ONE_LAUNCH_ROWS
-from ..values import BOTH, Committed, Costs, Unread
+from ..values import BOTH, Array, Committed, Costs, Unread
 from .read.ages import Ages
 from .read.hops import Hops
 from .read.neighbors import Neighbors
@@ -33,14 +33,11 @@ from .streams import Context
 from .update.changes import Changes
 from .update.fused import FusedPath
 from .update.located import Located
-from .update.mixed import MixedBatches
 from .update.single import SingleOperationPath
 from .update.stepwise import StepwisePath
 from .upload import staging
 from .upload.staged_batch import StagedBatch
 from .upload.uploader import Uploader
-
-Array = Any
 
 KEPT_BYTES = 1 << 30  # buffers for batches of some millions
 
@@ -78,17 +75,16 @@ class CudaBackend(Defaults):
         self.host_memory = queries.host_memory
         self.neighbors, self.neighbors_from = neighbors.neighbors, neighbors.neighbors_from
         self.count_neighbors = neighbors.count_neighbors
-        self.reach = Hops(context, neighbors).reach
-        ages, snapshots = Ages(context), Snapshots(reader)
+        self.reach = Hops(neighbors).reach
+        ages, snapshots = Ages(reader), Snapshots(reader)
         self.older, self.since = ages.older, ages.since
         self.sampled_times, self.any_older = ages.sampled_times, ages.any_older
         self.csr_rows, self.csr_columns = snapshots.csr_rows, snapshots.csr_columns
         self.taker = snapshots.taker
 
-        self._mixed = mixed = MixedBatches(shapes, work, upload, reader)
-        self.sort_beside, self.asked = mixed.sort_beside, mixed.asked
         changes = Changes(context)
-        steps = StepwisePath(context, shapes, work, upload, mixed, changes)
+        steps = StepwisePath(shapes, work, upload, reader, changes)
+        self.sort_beside, self.asked = steps.sort_beside, steps.asked
         self.key_rows, self.locate, self.place_on = steps.key_rows, steps.locate, steps.place_on
         self.plan, self.rollback, self.reserve = steps.plan, steps.rollback, steps.reserve
         self.rebuild, self.commit = steps.rebuild, steps.commit

@@ -22,7 +22,7 @@ import lpma  # noqa: E402
 from lpma import Batch, Kind  # noqa: E402
 from lpma.backend.cuda.store import shapes  # noqa: E402
 from lpma.backend.cuda.store.segments import empty_segments  # noqa: E402
-from lpma.backend.cuda.update import mixed  # noqa: E402
+from lpma.backend.cuda.update import stepwise  # noqa: E402
 from lpma.backend.cuda.upload import blocks, staging, uploader  # noqa: E402
 from lpma.engine import opera  # noqa: E402
 from lpma.engine.answers import NO_ANSWERS  # noqa: E402
@@ -92,7 +92,7 @@ class Driver:
         self.kernels, self.done = Kernels(), Counter[str]()
         for module, name, instead in (
             (shapes, "kernels_of", lambda *_: self.kernels),
-            (mixed, "launch_on", lambda *_: None),
+            (stepwise, "launch_on", lambda *_: None),
             (opera, "answer_queries", self._answer),
         ):
             setattr(module, name, instead)

@@ -20,7 +20,7 @@ from lpma.backend.cuda.update.launch_block import (
     VERDICT,
 )
 from lpma.backend.cuda.upload import blocks, zero_copy
-from lpma.backend.cuda.upload.staged_batch import BATCH, BATCH_ORDER
+from lpma.backend.cuda.upload.staged_batch import BATCH, BATCH_ORDER, required_columns
 from lpma.cuda.launch import Packed
 from lpma.store.lpma import LPMA
 
@@ -140,16 +140,16 @@ class Kernels:
         def open_gate(_: Work, stream: Any) -> None:
             self._is_shut = False
 
-        landing, put = blocks.Block.landing, zero_copy._Landing.put
+        landing, put = blocks.Block.landing, zero_copy.ZeroCopy._put
 
         def noted_landing(block: Any, size: int) -> Any:
             memory, first = landing(block, size)
             self.host_writes(memory.ptr + first, size)
             return memory, first
 
-        def noted_put(into: Any, arrays: tuple[Any, ...], looks: bool) -> tuple[int, ...]:
-            places = put(into, arrays, looks)
-            for place, array in zip(places, arrays, strict=True):
+        def noted_put(of: Any, columns: Any, turn: int) -> list[int]:
+            places = put(of, columns, turn)
+            for place, array in zip(places, required_columns(columns), strict=True):
                 if array is not None:
                     self.host_writes(place, array.nbytes)
             return places
@@ -160,7 +160,7 @@ class Kernels:
             (Work, "read_report", read_report),
             (Work, "open_gate", open_gate),
             (blocks.Block, "landing", noted_landing),
-            (zero_copy._Landing, "put", noted_put),
+            (zero_copy.ZeroCopy, "_put", noted_put),
         ):
             setattr(owner, name, instead)
 

@@ -6,21 +6,22 @@
 #include "lpma/backend/cuda/kernels/tiles.cuh"
 #include "lpma/cuda/lookback.cuh"
 
-// A slot of a group's tile, and whether it is filled.
-struct Spot {
-  bool filled;
-  Slot at;
-};
-
-__device__ __forceinline__ Spot spot_in(const Store& s, const Group& group, u32 tile) {
-  Place place = place_in(group, tile);
-  if (!place.filled) return {false, {0, 0}};
-  Slot at = segment_at(s, place.rank);
-  return {true, {at.level, at.index + place.position}};
-}
-
 __device__ __forceinline__ bool is_older(const Store& s, const Spot& spot, i64 before) {
   return spot.filled && time_at(s, spot.at) < before && !is_marker(key_at(s, spot.at));
+}
+
+// Write the slots of a group that are `wanted` from row `first` on: put(row, slot).
+template <class Wanted, class Put>
+__device__ __forceinline__ void put_spots(const Store& s, const Group& group, u64 first,
+                                          Wanted wanted, Put put) {
+#pragma unroll TOGETHER
+  for (u32 tile = 0; tile < TILES; ++tile) {
+    Spot spot = spot_in(s, group, tile);
+    bool is = wanted(spot);
+    u32 all = __ballot_sync(ALL_LANES, is);
+    if (is) put(first + lanes_before(all), spot.at);
+    first += __popc(all);
+  }
 }
 
 // Count the edges older than `before` in hits[0], and the loops among them in hits[1]. They are
@@ -46,17 +47,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
   first = __shfl_sync(ALL_LANES, first, 0);
   if (first + found > u64(room)) return;
-  for (u32 tile = 0; tile < TILES; ++tile) {
-    Spot spot = spot_in(s, group, tile);
-    bool hit = is_older(s, spot, before);
-    u32 all = __ballot_sync(ALL_LANES, hit);
-    if (hit) {
-      u64 row = first + lanes_before(all);
-      keys[row] = key_at(s, spot.at);
-      times[row] = time_at(s, spot.at);
-    }
-    first += __popc(all);
-  }
+  auto put = [&](u64 row, Slot at) {
+    keys[row] = key_at(s, at);
+    times[row] = time_at(s, at);
+  };
+  put_spots(s, group, first, [&](const Spot& spot) { return is_older(s, spot, before); }, put);
 }
 
 // Write all slots but the edges older than `before` to the columns, by rising key. `status`: see
@@ -66,27 +61,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
           u64* status) {
   u32 block = take_tile(status);
   Group group = group_number(s, u64(block) * (THREADS / 32) + warp_id());
+  auto stays = [&](const Spot& spot) { return spot.filled && !is_older(s, spot, before); };
   u32 stay = 0;
 #pragma unroll TOGETHER
-  for (u32 tile = 0; tile < TILES; ++tile) {
-    Spot spot = spot_in(s, group, tile);
-    stay += __popc(__ballot_sync(ALL_LANES, spot.filled && !is_older(s, spot, before)));
-  }
+  for (u32 tile = 0; tile < TILES; ++tile)
+    stay += __popc(__ballot_sync(ALL_LANES, stays(spot_in(s, group, tile))));
   u64 first = grid_prefix<THREADS>(status, block, lane_id() == 0 ? stay : 0);
   first = __shfl_sync(ALL_LANES, first, 0);
-#pragma unroll TOGETHER
-  for (u32 tile = 0; tile < TILES; ++tile) {
-    Spot spot = spot_in(s, group, tile);
-    bool stays = spot.filled && !is_older(s, spot, before);
-    u32 all = __ballot_sync(ALL_LANES, stays);
-    if (stays) {
-      u64 row = first + lanes_before(all);
-      keys[row] = key_at(s, spot.at);
-      if (WEIGHT_BYTES) weights[row] = weight_at(s, spot.at);
-      times[row] = time_at(s, spot.at);
-    }
-    first += __popc(all);
-  }
+  put_spots(s, group, first, stays, [&](u64 row, Slot at) {
+    keys[row] = key_at(s, at);
+    if (WEIGHT_BYTES) weights[row] = weight_at(s, at);
+    times[row] = time_at(s, at);
+  });
 }
 
 // Of every step-th segment, the times of up to 32 slots, evenly spread and the first among them: one

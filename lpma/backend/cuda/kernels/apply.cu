@@ -1,11 +1,9 @@
 // A batch applied by one launch: sorted, located, planned, moved.
 //
 // Idea: the steps of rank.cuh, locate.cuh, judge.cuh, choose.cuh, leaves.cuh and windows.cuh are
-// separated by a barrier over the grid (a microsecond) instead of a launch, and the device itself
-// decides whether the batch is applied as planned (order.cuh).
-//
-// Bytes: as those steps. It is for small batches, which latency bounds; a large one is faster with
-// as many blocks as each step takes, and with columns that arrive while it is located (decide.cu).
+// separated by a barrier over the grid (a microsecond) instead of a launch. It is for small batches,
+// which latency bounds; a large one is faster with as many blocks as each step takes, and with
+// columns that arrive while it is located (plan.cu).
 //
 // Requires: a report of zeros; all columns there; a cooperative launch.
 #include "lpma/backend/cuda/kernels/leaves.cuh"

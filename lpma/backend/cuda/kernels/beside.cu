@@ -2,18 +2,13 @@
 //
 // Source: the paper, Section VI-A, puts a batch's versions into the store, and compacts them after the
 // queries. Here they stay where the sort has left them: the rows of a key, a *run*, are its versions
-// by rising place, and a query at place `limit` folds those before it onto what is stored. The batch
-// is then applied like any other. So the store is written once, without a mark for each slot and
-// without room for every version.
+// by rising place, and a query at place `limit` folds those before it onto what is stored.
 //
 // A vertex's *candidates* are its slots and its rows, merged by key, a run before the slot of its
 // key. The first row of a run stands for the key, with what is stored of it; the other rows, and
 // that slot, are not present. To know where rows stand among the slots, `rank_rows` counts the
 // slots before each row's key once for all queries. A candidate finds by binary search how many
 // rows there are before it, and is then that row, or the slot of what is left of its number.
-//
-// The candidates' states are folded, and those that are present packed, in one launch, `read_beside`;
-// `end_present` says where the rows of each query end.
 //
 // Requires: rows sorted by sort_batch, in `work`. If rows are bad, nothing is sorted, and the batch
 // counts as empty: its answers are not used.
@@ -88,32 +83,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     locate_beside(const __grid_constant__ Store s, const __grid_constant__ Work w,
                   const u32* vertices, i64 n, i64* indptr, Cursor* begin, i64* before, Span* span,
                   u64* status, i64* answer, i64 ticket) {
-  u32 tile = take_tile(status);
-  u32* bad = (u32*)status + 1;
-  i64 query = i64(tile) * blockDim.x + threadIdx.x;
-  Located found = {{0, 0}, LIGHT, 0};
-  Span own = {0, 0};
-  if (query < n) {
-    u32 u = vertices[query];
+  auto find = [&](i64 query, u32 u) {
     u64 first = edge_key(u, 0), end = edge_key(u, MARKER);
     Beside rows = rows_beside(w);
-    if (u == MARKER) {
-      atomicAdd(bad, 1u);
-      __threadfence();
-    } else {
-      own.lo = lower_bound(rows.keys, 0u, rows.n, first);
-      own.hi = lower_bound(rows.keys, own.lo, rows.n, end);
-      if (own.lo == own.hi) {
-        found = slots_between(s, first, end);
-      } else {
-        found = counted_between(s, first, end);
-        found.rows += own.hi - own.lo;
-      }
-    }
-  }
-  u64 row = grid_prefix<THREADS>(status, tile, found.rows);
-  if (query < n) span[query] = own;
-  put_located(found, query, n, row, indptr, begin, before, bad, answer, ticket);
+    u32 lo = lower_bound(rows.keys, 0u, rows.n, first);
+    u32 hi = lower_bound(rows.keys, lo, rows.n, end);
+    span[query] = {lo, hi};
+    Located found = lo == hi ? slots_between(s, first, end) : counted_between(s, first, end);
+    found.rows += hi - lo;
+    return found;
+  };
+  locate_queries(vertices, n, indptr, begin, before, status, answer, ticket, find);
 }
 
 // Candidate `number` of a query: its key, and its state at place `limit`.

@@ -3,10 +3,9 @@
 // Source: the paper, Algorithms 1 and 2. lpma/backend/numba/rebalance has the same strategies, and
 // tests compare the windows.
 //
-// Idea: the paper drills or climbs one layer a round. Here no leaf waits for another, because
-// whether a window fits depends only on its count and on sums over the batch. The counts are up to
-// date (judge.cuh), and every leaf finds its own window: bottom-up the first above it that fits,
-// top-down the topmost one with a half that does not. The windows found are listed for the mover.
+// Idea: the paper drills or climbs one layer a round. Whether a window fits depends only on its count
+// and on sums over the batch, so every leaf finds its own window at once: bottom-up the first above
+// it that fits, top-down the topmost one with a half that does not.
 //
 // Requires: a located batch (locate.cuh), its changes added to the counts (judge.cuh); a cooperative
 // launch.

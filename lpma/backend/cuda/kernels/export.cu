@@ -78,8 +78,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u64 found = 0;
 #pragma unroll TOGETHER
   for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row(s, group, tile);
-    found += row.filled && is_marker(row.key);
+    Spot spot = spot_in(s, group, tile);
+    found += spot.filled && is_marker(key_at(s, spot.at));
   }
   found = warp_sum(found);
   if (lane_id() == 0) markers[group.first / GROUP] = i64(found);
@@ -217,25 +217,29 @@ union AnyPacking {
   Packing<i64> times;
 };
 
-// The values of a group's edges; `out` edges precede it. MARKERS: some slots may be markers.
-template <bool MARKERS>
+// The columns of a group that are wanted; `out` entries precede it. MARKERS: some slots may be
+// markers, which are left out. KEYS: keys are wanted.
+template <bool MARKERS, bool KEYS>
 __device__ __forceinline__ void write_values(const Store& s, const Group& group, u64 out,
-                                             AnyPacking& packing, Weight* weights, i64* times) {
+                                             AnyPacking& packing, u64* keys, Weight* weights,
+                                             i64* times) {
   u32 in_group = warp_inclusive(group.count) - group.count;
 #pragma unroll 1
   for (u32 number = 0; number < STRETCHES; ++number) {
-    Stretch read = read_stretch<MARKERS, true>(s, group, in_group, number);
-    u32 edges = MARKERS ? leave_out_markers(read) : read.filled, count = count_marked(edges);
-    if (WEIGHT_BYTES)
-      write_column(packing.weights, read, edges, read.weights, weights, out, count);
-    if (TIMES) write_column(packing.times, read, edges, read.times, times, out, count);
+    Stretch read = read_stretch<MARKERS || KEYS, true>(s, group, in_group, number);
+    u32 slots = MARKERS ? leave_out_markers(read) : read.filled, count = count_marked(slots);
+    if (KEYS) write_column(packing.keys, read, slots, read.keys, keys, out, count);
+    if (WEIGHT_BYTES && weights)
+      write_column(packing.weights, read, slots, read.weights, weights, out, count);
+    if (TIMES && times) write_column(packing.times, read, slots, read.times, times, out, count);
     out += count;
   }
 }
 
-// Weights and times of all edges, in the order of `write_rows`; markers: as there.
+// Columns of all edges, in the order of `write_rows`, and `markers` as there; with null for it, of
+// all filled slots. Columns that are not wanted are null; keys go without `markers`.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
-    write_columns(const __grid_constant__ Store s, const i64* markers, Weight* weights,
+    write_columns(const __grid_constant__ Store s, const i64* markers, u64* keys, Weight* weights,
                   i64* times) {
   __shared__ AnyPacking packings[WARPS];
   AnyPacking& packing = packings[warp_id()];
@@ -244,30 +248,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
   u64 out = slots_before(s, group.first);
   if (markers) {
     if (group.first) out -= markers[group.first / GROUP - 1];
-    write_values<true>(s, group, out, packing, weights, times);
+    write_values<true, false>(s, group, out, packing, keys, weights, times);
+  } else if (keys) {
+    write_values<false, true>(s, group, out, packing, keys, weights, times);
   } else {
-    write_values<false>(s, group, out, packing, weights, times);
-  }
-}
-
-// All filled slots in key order, markers included. Columns that are not wanted are null.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    write_slots(const __grid_constant__ Store s, u64* keys, Weight* weights, i64* times) {
-  __shared__ AnyPacking packings[WARPS];
-  AnyPacking& packing = packings[warp_id()];
-  Group group = group_of_warp(s);
-  if (group.first >= 1u << s.m) return;
-  u64 out = slots_before(s, group.first);
-  u32 in_group = warp_inclusive(group.count) - group.count;
-#pragma unroll 1
-  for (u32 number = 0; number < STRETCHES; ++number) {
-    Stretch read = read_stretch<true, true>(s, group, in_group, number);
-    u32 filled = read.filled, count = count_marked(filled);
-    if (keys) write_column(packing.keys, read, filled, read.keys, keys, out, count);
-    if (WEIGHT_BYTES && weights)
-      write_column(packing.weights, read, filled, read.weights, weights, out, count);
-    if (TIMES && times)
-      write_column(packing.times, read, filled, read.times, times, out, count);
-    out += count;
+    write_values<false, false>(s, group, out, packing, keys, weights, times);
   }
 }

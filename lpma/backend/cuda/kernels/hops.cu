@@ -14,16 +14,13 @@
 #include "lpma/cuda/rows.cuh"
 
 constexpr int THREADS = 256;
-enum Told { TICKET, NEXT, REACHED };  // words of the host's memory
 
 // Set the bits of m neighbours, of n vertices. asked: the query of each vertex; null: its number.
 // Pairs that go on, because their query has more than `step` steps, are listed as next_query and
-// next_vertex. counters: how many of those there are, how many bits were set, how many blocks are
-// done; all 0. The last block tells the host.
+// next_vertex. counters, 0 before: how many of those there are, and how many bits were set.
 extern "C" __global__ void __launch_bounds__(THREADS)
     reach(const i64* indptr, i64 n, const u32* ids, i64 m, const u32* asked, const i64* steps,
-          i64 step, u32* bits, i64 words, u32* next_query, u32* next_vertex, u64* counters,
-          i64* answer, i64 ticket) {
+          i64 step, u32* bits, i64 words, u32* next_query, u32* next_vertex, u64* counters) {
   i64 at = thread_number(), row = row_of_entry(indptr, n, m);
   bool fresh = false, goes_on = false;
   u32 query = 0, vertex = 0;
@@ -35,26 +32,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     fresh = !(*(volatile u32*)word & bit) && !(atomicOr(word, bit) & bit);
     goes_on = fresh && steps[query] > step;
   }
-  u32 going = __ballot_sync(ALL_LANES, goes_on), reached = __ballot_sync(ALL_LANES, fresh);
-  u64 first = 0;
-  if (lane_id() == 0 && reached) {
-    if (going) first = atomicAdd(&counters[0], u64(__popc(going)));
-    atomicAdd(&counters[1], u64(__popc(reached)));
-  }
-  first = __shfl_sync(ALL_LANES, first, 0);
+  u64 to = place_of_lane(goes_on, &counters[0]);
+  place_of_lane(fresh, &counters[1]);
   if (goes_on) {
-    u64 to = first + lanes_before(going);
     next_query[to] = query;
     next_vertex[to] = vertex;
   }
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x || atomicAdd(&counters[2], 1ull) + 1 < gridDim.x) return;
-  __threadfence();
-  answer[NEXT] = i64(*(volatile u64*)&counters[0]);
-  answer[REACHED] = i64(*(volatile u64*)&counters[1]);
-  __threadfence_system();
-  *(volatile i64*)answer = ticket;
 }
 
 // The vertices whose bits are set, by query: a thread a word of q times `words`.

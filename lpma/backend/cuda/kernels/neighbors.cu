@@ -8,9 +8,8 @@
 //
 // Bytes a row: 8 + weight + time read, 4 + weight + time written, and since rows begin anywhere, up
 // to a sector more of each column that is read. A query: 24 written and read, and the walk.
-// `locate_neighbors` counts, scans (lookback.cuh) and writes indptr in one launch, and tells the host
-// the number of rows. The host does not wait for it: it has allocated by a guess and launched the
-// kernels that copy, which do nothing if the room is too small.
+// The host does not wait for the number of rows: it has allocated by a guess and launched the kernels
+// that copy, which do nothing if the room is too small.
 //
 // Within a mixed batch: beside.cu.
 #include "lpma/backend/cuda/kernels/neighbors.cuh"
@@ -25,27 +24,11 @@ __device__ __forceinline__ i64 query_from(const i64* indptr, i64 first, i64 n, i
   return last_start(indptr, first, n - 1, row);
 }
 
-// The rows of every query: indptr[0 … n], and where each query begins. MARKER, which is not a vertex,
-// has no rows, and is counted for the host; with `ticket` 0 the host is told nothing. Blocks count
-// such vertices in the second word of `status`, before they publish their sums.
 extern "C" __global__ void __launch_bounds__(THREADS)
     locate_neighbors(const __grid_constant__ Store s, const u32* vertices, i64 n, i64* indptr,
                      Cursor* begin, i64* before, u64* status, i64* answer, i64 ticket) {
-  u32 tile = take_tile(status);
-  u32* bad = (u32*)status + 1;
-  i64 query = i64(tile) * blockDim.x + threadIdx.x;
-  Located found = {{0, 0}, LIGHT, 0};
-  if (query < n) {
-    u32 u = vertices[query];
-    if (u == MARKER) {
-      atomicAdd(bad, 1u);
-      __threadfence();
-    } else {
-      found = slots_between(s, edge_key(u, 0), edge_key(u, MARKER));
-    }
-  }
-  u64 row = grid_prefix<THREADS>(status, tile, found.rows);
-  put_located(found, query, n, row, indptr, begin, before, bad, answer, ticket);
+  auto find = [&](i64, u32 u) { return slots_between(s, edge_key(u, 0), edge_key(u, MARKER)); };
+  locate_queries(vertices, n, indptr, begin, before, status, answer, ticket, find);
 }
 
 // Each row's neighbour and, where wanted, its weight and time; nothing if there are more than `room`

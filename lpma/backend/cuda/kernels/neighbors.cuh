@@ -54,12 +54,27 @@ __device__ __forceinline__ void tell(i64* answer, i64 ticket, i64 candidates, i6
   *(volatile i64*)answer = ticket;
 }
 
-// Write down what was found for query number `query`, if it is one of n, whose rows come after `row`
-// others; with the last one the host is told how many rows there are, and how many vertices were
-// `bad`, unless `ticket` is 0.
-__device__ __forceinline__ void put_located(const Located& found, i64 query, i64 n, u64 row,
-                                            i64* indptr, Cursor* begin, i64* before, const u32* bad,
-                                            i64* answer, i64 ticket) {
+// The rows of every query, as find(query, vertex) locates them: indptr[0 … n], and where each query
+// begins. MARKER, which is not a vertex, has no rows, and is counted for the host; with `ticket` 0
+// the host is told nothing. Blocks count such vertices in the second word of `status`, before they
+// publish their sums. A thread a query.
+template <class Find>
+__device__ __forceinline__ void locate_queries(const u32* vertices, i64 n, i64* indptr,
+                                               Cursor* begin, i64* before, u64* status,
+                                               i64* answer, i64 ticket, Find find) {
+  u32 tile = take_tile(status);
+  u32* bad = (u32*)status + 1;
+  i64 query = i64(tile) * blockDim.x + threadIdx.x;
+  Located found = {{0, 0}, LIGHT, 0};
+  if (query < n) {
+    if (vertices[query] != MARKER) {
+      found = find(query, vertices[query]);
+    } else {
+      atomicAdd(bad, 1u);
+      __threadfence();
+    }
+  }
+  u64 row = grid_prefix<THREADS>(status, tile, found.rows);
   if (query >= n) return;
   begin[query] = found.begin;
   before[query] = found.before;

@@ -9,6 +9,7 @@
 //
 // A warp a kernel, but for count_one.
 #include "lpma/backend/cuda/kernels/move.cuh"
+#include "lpma/backend/cuda/kernels/states.cuh"
 
 constexpr int LAYERS = 5;  // a subtree of 31 windows, a lane each
 
@@ -174,12 +175,8 @@ extern "C" __global__ void __launch_bounds__(32)
   u64 key = edge_key(r.src, r.dst), back_key = edge_key(r.dst, r.src);
   Place place = find_key(s, key), back_place = {0, 0, false};
   if (r.back) back_place = find_key(back, back_key);
-  State before = {place.found, Weight(0), 0};
-  if (place.found) {
-    Slot at = segment_at(s, place.window - (1u << s.m));
-    before.weight = weight_at(s, at, place.position);
-    before.time = time_at(s, at, place.position);
-  }
+  State before = {false, Weight(0), 0};
+  if (place.found) before = stored_at(s, segment_at(s, place.window - (1u << s.m)), place.position);
   Operation o = {r.kind, r.kind == APPEND ? r.weight : 0, r.time};
   State after = apply_operation(o, r.dst == MARKER, before);
   int change = after.present - before.present;

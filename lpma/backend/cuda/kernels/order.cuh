@@ -2,8 +2,7 @@
 // as planned.
 //
 // Idea: the answer is words in the host's memory, written before the slots are moved. So the host does
-// its part of the batch, and begins the next one, while the device moves. The first word says that the
-// rows are good.
+// its part of the batch, and begins the next one, while the device moves.
 //
 // The device refuses what needs the host, and leaves the store as it was: a batch with bad rows, one
 // that makes the store grow or shrink, one so expensive that merging the whole store is cheaper, and

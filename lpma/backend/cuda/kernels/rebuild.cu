@@ -33,8 +33,8 @@ __device__ __forceinline__ void put_action(const Store& to, const Batch& b, cons
 // Put the actions of touched leaves first … last - 1, all in one stretch. A leaf with very many is
 // put on a list for the whole grid.
 __device__ void place_actions(const Store& to, const Batch& b, const Work& w, const u64* keys,
-                              u64 total,
-                              const Stretch& stretch, u32 first_rank, u32 first, u32 last) {
+                              u64 total, const Stretch& stretch, u32 first_rank, u32 first,
+                              u32 last) {
   bool few = w.begin[last] - w.begin[first] <= MANY_ACTIONS;
   for (u32 t = first; t < last; t = few ? last : t + 1) {
     u32 lo = w.begin[t], hi = w.begin[few ? last : t + 1];
@@ -124,11 +124,13 @@ __device__ void rebuild_stretch(const Store& from, const Store& to, const Batch&
   __syncwarp();
 }
 
-// Set the fences of a fresh store that no slot sets: of an empty one all, and that of the last
-// segment where it is not there. By the whole grid.
-__device__ void close_end(const Store& to, u64 total) {
-  u64 thread = thread_number<THREADS>();
-  if (total == 0) close_empty(to, 0, to.m, thread, thread_count<THREADS>());
+// Write the counts of a fresh store of `total` slots, and the fences that no slot sets: of an empty
+// one all, and that of the last segment where it is not there. By the whole grid.
+__device__ void write_tree(const Store& to, u64 total) {
+  u64 thread = thread_number<THREADS>(), threads = thread_count<THREADS>();
+  spread_counts(to, 1, to.m, total, thread, threads);
+  if (thread == 0) to.counts[1] = total;
+  if (total == 0) close_empty(to, 0, to.m, thread, threads);
   else if (thread == 0 && to.parts < 4) to.fences[heap_number(to, (1u << to.m) - 1)] = LAST_FENCE;
 }
 
@@ -143,9 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u64 warp = warp_number<THREADS>(), warps = warp_count<THREADS>();
   for (u64 first = warp * STRETCH; first < 1ull << from.m; first += warps * STRETCH)
     rebuild_stretch(from, to, b, w, keys, total, stretch[warp_id()], u32(first));
-  spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
-  if (thread_number<THREADS>() == 0) to.counts[1] = total;
-  close_end(to, total);
+  write_tree(to, total);
   write_changes(w, keys, changed, inserted);
   grid_sync();
   for (u32 i = 0; i < w.report[CROWDED]; ++i) {
@@ -161,9 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     spread(const __grid_constant__ Store to, Columns from, i64 total) {
   for (u64 n = thread_number<THREADS>(); n < total; n += thread_count<THREADS>())
     spread_slot(to, 0, to.m, total, n, content_of(from, n));
-  spread_counts(to, 1, to.m, total, thread_number<THREADS>(), thread_count<THREADS>());
-  if (thread_number<THREADS>() == 0) to.counts[1] = total;
-  close_end(to, total);
+  write_tree(to, total);
 }
 
 // The tree with one level more: old windows keep their numbers and counts. The left half of each

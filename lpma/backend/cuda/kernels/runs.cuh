@@ -12,6 +12,7 @@
 // operations side by side, and one of them adds them up in order.
 #pragma once
 #include "lpma/backend/cuda/kernels/work.cuh"
+#include "lpma/cuda/scan.cuh"
 
 constexpr int LONG_RUN = 64;  // operations; a block folds a run of more
 
@@ -138,7 +139,6 @@ struct InOrder {
 
 // The shared memory with which a block folds a long run; the parts are used one after the other.
 union Folding {
-  double size[THREADS];
   Effect part[THREADS];
   InOrder next;
   __device__ Folding() {}
@@ -148,8 +148,7 @@ constexpr double EXACT = WEIGHT_BYTES == 8 ? 9007199254740992.0 : 16777216.0;  /
 
 // Whether rows lo … hi - 1 may be added to `stored` in any order: whether all are whole numbers and
 // no sum of some of them is too large to be exact. Called by a block; every thread gets the answer.
-__device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, Weight stored,
-                             Folding& folding) {
+__device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, Weight stored) {
   if (!WEIGHT_BYTES) {
     __syncthreads();
     return true;
@@ -162,15 +161,7 @@ __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, 
     whole &= d == rint(d);
     size += fabs(d);
   }
-  __syncthreads();  // a former call's readers are done
-  folding.size[threadIdx.x] = size;
-  for (int by = THREADS / 2; by; by /= 2) {
-    __syncthreads();
-    if (threadIdx.x < by) folding.size[threadIdx.x] += folding.size[threadIdx.x + by];
-  }
-  whole = __syncthreads_and(whole) && folding.size[0] <= EXACT;
-  __syncthreads();
-  return whole;
+  return __syncthreads_and(whole) && block_sum<THREADS>(size) <= EXACT;
 }
 
 // Fold in order. Each thread prepares one operation, one thread adds them up, and then each thread
@@ -242,7 +233,7 @@ __device__ State fold_in_parts(const Batch& b, const u32* places, i64 lo, i64 hi
 __device__ State fold_appends(const Batch& b, const u32* places, i64 lo, i64 hi, Run run) {
   __shared__ Folding folding;
   Weight stored = run.state.present ? run.state.weight : Weight(0);
-  if (in_any_order(b, places, lo, hi, stored, folding))
+  if (in_any_order(b, places, lo, hi, stored))
     return fold_in_parts(b, places, lo, hi, run, folding);
   return fold_in_order(b, places, lo, hi, run, folding);
 }

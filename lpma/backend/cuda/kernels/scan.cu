@@ -17,9 +17,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   u32 least = targets[0], most = targets[n - 1];
 #pragma unroll TOGETHER
   for (u32 tile = 0; tile < TILES; ++tile) {
-    Row row = read_row(s, group, tile);
-    u32 target = key_dst(row.key);
-    if (!row.filled || target == MARKER || target < least || target > most) continue;
+    Spot spot = spot_in(s, group, tile);
+    u64 key = spot.filled ? key_at(s, spot.at) : MARKER;
+    u32 target = key_dst(key);
+    if (target == MARKER || target < least || target > most) continue;
     i64 i = lower_bound(targets, i64(0), n, target);
     for (; i < n && targets[i] == target; ++i) {
       if (found) found[i] = true;
@@ -27,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       u64 place = atomicAdd(hits, 1ull);
       if (place >= room) continue;
       which[place] = i;
-      source[place] = key_src(row.key);
+      source[place] = key_src(key);
     }
   }
 }

@@ -16,10 +16,9 @@
 // too.
 //
 // Memory order: histogram[pass][block][digit] is 0 until the count is known, then the count + 1. It
-// is cleared before the first pass, and a barrier over the grid follows. The word itself is the
-// news: a reader needs nothing else that the writer wrote, so relaxed order suffices and there is
-// no fence. `volatile` has each word be written and read in memory. All blocks are resident (a
-// cooperative launch), so the wait ends.
+// is cleared before the first pass, and a barrier over the grid follows. As in lookback.cuh the word
+// itself is the news, and there is no fence. All blocks are resident (a cooperative launch), so the
+// wait ends.
 //
 // The rows are validated on the way (weights when locating), as Columns.validated does on the host.
 // Bad rows are counted in the report, and nothing later writes to the store.

@@ -39,28 +39,16 @@ __device__ __forceinline__ u64 slots_before(const Store& s, u32 rank) {
   return warp_sum(window > 1 && (window & 1) ? s.counts[window - 1] : 0);
 }
 
-// A lane's slot of a tile.
-struct Place {
+// A lane's slot of a tile, if it is filled.
+struct Spot {
   bool filled;
-  u32 rank, position;
+  Slot at;
 };
 
-__device__ __forceinline__ Place place_in(const Group& group, u32 tile) {
+__device__ __forceinline__ Spot spot_in(const Store& s, const Group& group, u32 tile) {
   u32 slot = 32 * tile + lane_id();
   u32 i = slot / SEGMENT, position = slot % SEGMENT;
-  u32 count = __shfl_sync(ALL_LANES, group.count, i);
-  return {position < count, group.first + i, position};
-}
-
-// What a lane read of a tile: key 0 where the slot is not filled.
-struct Row {
-  bool filled;
-  u64 key;
-};
-
-__device__ __forceinline__ Row read_row(const Store& s, const Group& group, u32 tile) {
-  Place place = place_in(group, tile);
-  if (!place.filled) return {false, 0};
-  Slot at = segment_at(s, place.rank);
-  return {true, __ldcs(s.keys[at.level] + at.index + place.position)};
+  if (position >= __shfl_sync(ALL_LANES, group.count, i)) return {false, {0, 0}};
+  Slot at = segment_at(s, group.first + i);
+  return {true, {at.level, at.index + position}};
 }

@@ -101,6 +101,29 @@ __device__ u32 prepare_window(const Moving& moving, const Stage& stage, const Wi
   return before;
 }
 
+// Put slot `position` of a segment where it will stand: in `to`, the segment's slots begin at `base`.
+// t: which touched leaf the segment is, -1 if none that moves now.
+__device__ __forceinline__ void gather_slot(const Moving& moving, const Columns& to, u64 base,
+                                            u32 rank, int t, u32 position) {
+  Shift shift = {0, false, false};
+  if (t >= 0) shift = shift_of(moving.w, moving.w.begin[t], moving.w.begin[t + 1], position);
+  if (shift.removed) return;
+  Content slot = content_at(moving.s, segment_at(moving.s, rank), position);
+  put_content(to, base + position + shift.by, slot, !shift.overwritten);
+}
+
+// The same of action `a`, of touched leaf t, which does not remove its slot.
+__device__ __forceinline__ void gather_action(const Moving& moving, const Columns& to, u64 base,
+                                              u32 t, u32 a) {
+  const Work& w = moving.w;
+  u32 row = w.row[a];
+  u64 at = base + action_position(w, a, w.begin[t]);
+  if (w.action[row] == INSERT)
+    put_content(to, at, content_of_row(moving, row), true);
+  else
+    put_value(to, at, w.weight[row], time_of_row(w, moving.b, row));
+}
+
 template <class Team>
 __device__ void stage_window(const Moving& moving, const Stage& stage, const Window& window) {
   const Work& w = moving.w;
@@ -108,23 +131,14 @@ __device__ void stage_window(const Moving& moving, const Stage& stage, const Win
   for (u32 i = Team::rank(); i < SEGMENT << window.layer; i += Team::SIZE) {
     u32 k = i / SEGMENT, position = i % SEGMENT;
     int t = stage.leaf[k];
-    if (position >= held_now(moving, window.first + k, t)) continue;
-    Shift shift = {0, false, false};
-    if (t >= 0) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
-    if (shift.removed) continue;
-    Content slot = content_at(moving.s, segment_at(moving.s, window.first + k), position);
-    put_content(stage.slots, stage.base[k] + position + shift.by, slot, !shift.overwritten);
+    if (position < held_now(moving, window.first + k, t))
+      gather_slot(moving, stage.slots, stage.base[k], window.first + k, t, position);
   }
   if (moving.settled) return;
   for (u32 a = w.begin[window.lo] + Team::rank(); a < w.begin[window.hi]; a += Team::SIZE) {
     u32 row = w.row[a], k = w.rank[row] - window.first;
     int t = stage.leaf[k];
-    if (t < 0 || w.action[row] == REMOVE) continue;
-    u32 to = stage.base[k] + action_position(w, a, w.begin[t]);
-    if (w.action[row] == INSERT)
-      put_content(stage.slots, to, content_of_row(moving, row), true);
-    else
-      put_value(stage.slots, to, w.weight[row], time_of_row(w, moving.b, row));
+    if (t >= 0 && w.action[row] != REMOVE) gather_action(moving, stage.slots, stage.base[k], t, a);
   }
 }
 
@@ -183,29 +197,8 @@ __device__ void gather_segment(const Moving& moving, u32 rank, int layer, u32 lo
   bool pending = !moving.settled && t < hi && w.touched[t] == rank && w.layer[t] == layer;
   u32 held = held_now(moving, rank, pending ? i64(t) : -1);
   u64 base = offset + base_by_warp(moving.s, rank, layer);
-  Slot at = segment_at(moving.s, rank);
-  for (u32 position = lane_id(); position < held; position += 32) {
-    Shift shift = {0, false, false};
-    if (pending) shift = shift_of(w, w.begin[t], w.begin[t + 1], position);
-    if (!shift.removed)
-      put_content(moving.scratch, base + position + shift.by, content_at(moving.s, at, position),
-                  !shift.overwritten);
-  }
-}
-
-__device__ void gather_action(const Moving& moving, u32 a, u32 first, int layer, u32 lo, u32 hi,
-                              u64 offset) {
-  const Work& w = moving.w;
-  u32 row = w.row[a];
-  if (w.action[row] == REMOVE) return;
-  u32 rank = w.rank[row];
-  u32 t = lower_bound(w.touched, lo, hi, rank);
-  if (w.layer[t] != layer) return;
-  u64 to = offset + base_in_window(moving.s, rank, layer) + action_position(w, a, w.begin[t]);
-  if (w.action[row] == INSERT)
-    put_content(moving.scratch, to, content_of_row(moving, row), true);
-  else
-    put_value(moving.scratch, to, w.weight[row], time_of_row(w, moving.b, row));
+  for (u32 position = lane_id(); position < held; position += 32)
+    gather_slot(moving, moving.scratch, base, rank, pending ? int(t) : -1, position);
 }
 
 // Move the windows too large for a block, of one layer (or of all: layer 0), by the whole grid.
@@ -225,8 +218,12 @@ __device__ void move_large_windows(const Moving& moving, int only) {
         for (u64 k = start; k < 1ull << layer; k += warps)
           gather_segment(moving, first + u32(k), layer, lo, hi, offset);
         if (!moving.settled)
-          for (u64 a = w.begin[lo] + start * 32 + lane_id(); a < w.begin[hi]; a += warps * 32)
-            gather_action(moving, a, first, layer, lo, hi, offset);
+          for (u64 a = w.begin[lo] + start * 32 + lane_id(); a < w.begin[hi]; a += warps * 32) {
+            u32 row = w.row[a], rank = w.rank[row], t = lower_bound(w.touched, lo, hi, rank);
+            if (w.action[row] != REMOVE && w.layer[t] == layer)
+              gather_action(moving, moving.scratch, offset + base_in_window(moving.s, rank, layer),
+                            t, u32(a));
+          }
       } else {
         for (u64 n = start * 32 + lane_id(); n < total; n += warps * 32)
           spread_slot(moving.s, first, layer, total, n, content_of(moving.scratch, offset + n));

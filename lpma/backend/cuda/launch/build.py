@@ -18,7 +18,7 @@ from cupy_backends.cuda.libs import nvrtc
 
 from ....cuda.archive import COMPILED_WITH, PATH, Archive, Binary, write
 from ....cuda.sources import Options, given, instances
-from .kernel_list import prebuilt_kernels
+from .options import prebuilt_kernels
 
 ARCHITECTURES = (70, 75, 80, 86, 89, 90, 100, 120)
 PTX = 100  # for devices newer than all of these

@@ -1,11 +1,11 @@
-"""The update kernels of one shape of store, and how large a grid each gets.
+"""The kernels of a store: those of updates with the grid that each gets, and launching what reads.
 
-When the first store of a shape is made, all of them begin to load side by side, and so do the
-kernels that read it. The first launch waits for the update kernels and finds out their grids: from
-then on no batch waits for a compiler, or fails halfway because the device has no room for code.
+When the first store of a shape is made, all of them begin to load side by side. The first launch of
+an update waits for the update kernels and finds out their grids: from then on no batch waits for a
+compiler, or fails halfway because the device has no room for code.
 
-They are launched cooperatively, with no more blocks than the device holds at once: all of them walk
-their work in strides, and most have barriers over the grid.
+Updates are launched cooperatively, with no more blocks than the device holds at once: all of them
+walk their work in strides, and most have barriers over the grid.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import cupy
+
 from ....cuda import driver, launch, modules
+from ....cuda.modules import Kernel
 from ....cuda.sources import Options
-from .options import THREADS, options_for, source
+from ..store.segments import Segments
+from .options import ANY_SHAPE, THREADS, options_for, source
 
 WARPS = THREADS // 32
 FILES = {  # those first that take long to compile
@@ -24,9 +28,8 @@ FILES = {  # those first that take long to compile
     "even_out": "windows",
     "locate": "locate",
     "sort_batch": "sort",
-    "decide": "decide",
+    "decide": "plan",
     "plan_batch": "plan",
-    "rollback_batch": "plan",
     "shift_ranks": "plan",
     "rebuild": "rebuild",
     "spread": "rebuild",
@@ -36,7 +39,6 @@ FILES = {  # those first that take long to compile
 }
 # Files of kernels that read, or that update one edge.
 BESIDE = ["query", "one", "neighbors", "beside", "hops", "export", "scan", "ages"]
-ANY_SHAPE = (32, 4, True)  # sorting reads no slots, so it is compiled once for all shapes
 MERGING_BYTES = 12 * 2 * THREADS  # rank.cuh: Merging
 
 # Blocks that sort are large, because blocks read each other's counts: a few rows per thread cost
@@ -92,12 +94,10 @@ class Kernels:
 
     def _load(self, name: str) -> tuple[Any, int, int]:
         """Wait for a kernel to be loaded, and see how it fits the device."""
-        shared = self._shared_bytes.get(name, 0)
+        shared, (block, _) = self._shared_bytes.get(name, 0), BLOCKS.get(name, (THREADS, THREADS))
         file, options = self._module(FILES[name])
-        block = BLOCKS.get(name, (THREADS, THREADS))[0]
         most = launch.resident_blocks(file, name, block, shared, options)
-        kernel = launch.compiled(file, name, options, cooperative=True)
-        return kernel, most, shared
+        return launch.compiled(file, name, options, cooperative=True), most, shared
 
     def launch(self, name: str, threads: int, args: tuple[Any, ...] | launch.Packed) -> None:
         """Run a kernel with about `threads` threads, on the current stream; `Packed` arguments have
@@ -115,3 +115,18 @@ class Kernels:
 def kernels_of(device: int, segment_size: int, weight_bytes: int, times: bool) -> Kernels:
     """The kernels for a device, the current one, and a shape; made once."""
     return Kernels(segment_size, weight_bytes, times)
+
+
+def launch_on(
+    segments: Segments, stem: str, name: str, threads: int, *args: Any, block: int = THREADS
+) -> None:
+    """Launch about `threads` threads of a kernel; nothing if there are none."""
+    if threads > 0:
+        kernel = _loaded(cupy.cuda.runtime.getDevice(), stem, name, segments.options)
+        launch.start(name, kernel, -(-threads // block), block, args)
+
+
+@lru_cache(maxsize=1024)
+def _loaded(device: int, stem: str, name: str, options: Options) -> Kernel:
+    """A kernel for the current device, which is given."""
+    return launch.compiled(source(stem), name, options)

@@ -1,22 +1,18 @@
 """Everything that a GPU's first minutes need, compiled beforehand by other processes.
 
 CuPy makes a kernel for every operation on arrays and every choice of their types when it is first
-asked for: a tenth of a second each. A first batch meets two dozen of them, an algorithm as many
-again, and then there are the algorithms' own files. In threads of one process their compilation
-takes turns, since the compiler's front end has a lock. So `lpma.compile` starts a few processes,
-which share the work: they make the calls on arrays of a few entries and load the files, and CuPy
-keeps what it compiles on disk, where other processes find it. The store's own files, which the
-compiler mostly optimizes, are compiled by threads of its own process meanwhile (modules.py).
+asked for: a tenth of a second each, two dozen for a first batch, as many again for an algorithm.
+In threads of one process their compilation takes turns, since the compiler's front end has a lock.
+So `lpma.compile` starts a few processes, which share the work: they make the calls on arrays of a
+few entries and load the algorithms' files, and CuPy keeps what it compiles on disk. The store's own
+files, which the compiler mostly optimizes, are compiled by threads of its own process meanwhile.
 
-A list that was worked through leaves a stamp beside CuPy's kernels, named after all that they
-depend on. A call that is missing in a list, or that nothing needs any more, costs time and nothing
-else.
+When all is done a stamp is left beside CuPy's kernels, named after all that they depend on. A call
+that is missing, or that nothing needs any more, costs time and nothing else.
 """
 
 from __future__ import annotations
 
-import atexit
-import fcntl
 import hashlib
 import importlib
 import os
@@ -26,22 +22,22 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import cupy
 import numpy as np
 
 from ....cpu.compiling import CompileError
 from ....cuda import modules
+from ....cuda.archive import cache_path
 from ....cuda.calls import HALF, N, cast, masked, put_masked, search, take, zeros
-from ....cuda.facts import cache_path
 from ....cuda.sources import ROOT, Options, given, instances
 from ....host import processors
 from ..upload import staging
-from .kernel_list import prebuilt_kernels
+from .options import prebuilt_kernels
 
 Call = Callable[[], object]
 
@@ -69,81 +65,45 @@ def compile_all(number: int, progress: Callable[[float], None] | None = None) ->
             modules.load(*module)
 
     with cupy.cuda.Device(number):
-        others = begin()
+        stamp = _stamp()
+        workers = [] if stamp.exists() else _start_workers(number)
     try:
         with ThreadPoolExecutor(processors()) as pool:
             for done, _ in enumerate(pool.map(load, wanted), 1):
                 if progress is not None:
                     progress(done / len(wanted))
+        staging.compiled.get_ready()
+        failed = [worker for worker in workers if worker.wait()]
     except modules.FAILURES as error:
         raise CompileError(f"a kernel for the GPU cannot be compiled or loaded: {error}") from error
-    staging.compiled.get_ready()
-    if others is not None:
-        others.join()
-
-
-def begin() -> threading.Thread | None:
-    """Have everything compiled for the current device, while the caller goes on. Returns what waits
-    for it; None if everything is compiled already."""
-    return _begin(cupy.cuda.runtime.getDevice())
-
-
-@lru_cache(maxsize=64)
-def _begin(device: int) -> threading.Thread | None:
-    stamp = _stamp()
-    if stamp.exists() or os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
-        return None
-    lock = _lock(stamp.parent)
-    if lock is None:
-        return None
-    free, _ = cupy.cuda.runtime.memGetInfo()
-    count = min(MOST, processors() // 2, free // BYTES)
-    workers: list[subprocess.Popen[bytes]] = []
-    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    with suppress(OSError):
-        for index in range(count):
-            workers.append(
-                subprocess.Popen(
-                    [sys.executable, "-P", "-m", "lpma.backend.cuda.launch.warm_up",
-                     str(device), str(index), str(count)],
-                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                    env={**os.environ, "PYTHONPATH": paths}, start_new_session=True,
-                )
-            )  # fmt: skip
-    atexit.register(_end, workers, os.getpid())
-    waiting = threading.Thread(target=_wait, args=(workers, count, stamp, lock), daemon=True)
-    waiting.start()
-    return waiting
-
-
-def _lock(cache: Path) -> IO[str] | None:
-    """A file, locked while it is open; None if another process compiles into this cache, or it
-    cannot be written."""
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        lock = open(cache / "lpma-lock", "w")  # noqa: SIM115 - `_wait` closes it
-    except OSError:
-        return None
-    try:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        return None
-    return lock
-
-
-def _wait(workers: list[subprocess.Popen[bytes]], count: int, stamp: Path, lock: IO[str]) -> None:
-    with lock, suppress(OSError):
-        if [worker.wait() for worker in workers] == [0] * count and count:
-            stamp.touch()
-
-
-def _end(workers: list[subprocess.Popen[bytes]], process: int) -> None:
-    """Before the interpreter ends. A forked child leaves its parent's workers alone."""
-    if os.getpid() == process:
+    finally:
         for worker in workers:
             worker.kill()
             worker.wait()
+    if workers and not failed:
+        with suppress(OSError):
+            stamp.touch()
+
+
+def _start_workers(number: int) -> list[subprocess.Popen[bytes]]:
+    """Processes that make all calls for a device, the current one; none where CuPy does not keep
+    what it compiles."""
+    if os.environ.get("CUPY_CACHE_IN_MEMORY", "0") not in ("", "0"):
+        return []
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    count = min(MOST, processors() // 2, free // BYTES)
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    try:
+        return [
+            subprocess.Popen(
+                [sys.executable, "-P", "-m", LISTS[0], str(number), str(index), str(count)],
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": paths}, start_new_session=True,
+            )
+            for index in range(count)
+        ]  # fmt: skip
+    except OSError:
+        return []  # those that began end, since nobody holds their pipes
 
 
 def _stamp() -> Path:

@@ -1,67 +1,57 @@
 """Which edges of a store on a CUDA device, and which times of a batch, are older than a time.
 
-What reads the store runs on the caller's stream: after what the store's stream has under way, and
-before what it does next. A batch's times are looked at on the store's stream, and the answer is
-written to the host's memory: whoever has waited for a later kernel of that stream, as every batch
-does, does not wait for it again.
+A batch's times are looked at on the store's stream, and the answer is written to the host's memory:
+whoever has waited for a later kernel of that stream, as every batch does, does not wait for it
+again. Streams else: see reader.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
 from ...ages import SAMPLED_SEGMENTS
+from ..launch.kernels import launch_on
 from ..launch.options import THREADS
 from ..store.segments import Segments
-from ..streams import Context
-from .kernels import groups, launch_on
-
-Array = Any  # cupy.ndarray
+from .reader import Reader
 
 
 class Ages:
     """Of one store."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._stream = context.stream
-        self._word: Any = None  # pinned memory, for the answer of `any_older`
-        self._answered: Any = None  # the event after which it is there
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
 
-    @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        own = self._stream
-        with cupy.cuda.Device(own.device_id):
-            caller = cupy.cuda.get_current_stream()
-            driver.follow(caller, own)
-            try:
-                yield
-            finally:
-                driver.follow(own, caller)
+    @cached_property
+    def _answer(self) -> tuple[Any, Any]:
+        """A word of the host's for `any_older`, and the event after which it is there."""
+        memory = self._reader.context.pinned(8)
+        return np.frombuffer(memory, np.int64, 1), cupy.cuda.Event(disable_timing=True)
 
     def older(self, segments: Segments, before: int) -> tuple[Array, Array]:
-        with self._in_turn():
+        with self._reader as reader:
             room, _ = driver.fetch(_older(segments, before, None, None, 0)).tolist()
-            keys, times = cupy.empty(room, cupy.uint64), cupy.empty(room, cupy.int64)
+            keys, times = reader.new((room, cupy.uint64), (room, cupy.int64))
             if room:
                 _older(segments, before, keys, times, room)
-            return keys, times
+        return keys, times
 
     def since(
         self, segments: Segments, before: int
     ) -> tuple[tuple[Array, Array | None, Array | None], int]:
-        with self._in_turn():
+        weight, time = segments.value_dtypes
+        with self._reader as reader:
             gone, loops = driver.fetch(_older(segments, before, None, None, 0)).tolist()
-            n, blocks = segments.num_slots - gone, blocks_for(32 * groups(segments), THREADS)
-            keys, times = cupy.empty(n, cupy.uint64), cupy.empty(n, cupy.int64)
-            weights = cupy.empty(n, segments.weights[0].dtype) if segments.weights else None
+            n, blocks = segments.num_slots - gone, blocks_for(32 * segments.groups, THREADS)
+            keys, weights, times = reader.new((n, cupy.uint64), (n, weight), (n, time))
             launch_on(
                 segments, "ages", "since", THREADS * blocks,
                 segments.record, before, keys, weights, times,
@@ -72,7 +62,7 @@ class Ages:
     def sampled_times(self, segments: Segments) -> Array:
         step = max(1, (1 << segments.m) // SAMPLED_SEGMENTS)
         samples = -(-(1 << segments.m) // step)
-        with self._in_turn():
+        with self._reader:
             found = cupy.empty((2, 32 * samples), cupy.int64)
             launch_on(
                 segments, "ages", "sample_times", 32 * samples,
@@ -86,19 +76,15 @@ class Ages:
         if isinstance(times, np.ndarray):
             found = bool((times < before).any())
             return lambda: found
-        if self._word is None:
-            memory = cupy.cuda.alloc_pinned_memory(8)
-            self._word = np.frombuffer(memory, np.int64, 1)
-            self._answered = cupy.cuda.Event(disable_timing=True)
-        word, answered = self._word, self._answered
+        word, answered = self._answer
         driver.await_event(answered)  # an answer that nobody waited for
         word[0] = 0
-        with self._context:
+        with self._reader.context as context:
             launch_on(
                 segments, "ages", "any_older", len(times),
                 times, len(times), before, np.uint64(word.ctypes.data),
             )  # fmt: skip
-            driver.record(answered, self._stream)
+            driver.record(answered, context.stream)
 
         def answer() -> bool:
             driver.await_event(answered)
@@ -112,7 +98,7 @@ def _older(segments: Segments, before: int, keys: Any, times: Any, room: int) ->
     there is room."""
     hits = driver.zeros(2, cupy.uint64)
     launch_on(
-        segments, "ages", "older", 32 * groups(segments),
+        segments, "ages", "older", 32 * segments.groups,
         segments.record, before, keys, times, room, hits,
     )  # fmt: skip
     return hits

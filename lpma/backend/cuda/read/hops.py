@@ -9,35 +9,26 @@ Requires: no batch beside the store.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
-from ..launch.mailbox import Mailbox
+from ..launch.kernels import launch_on
 from ..store.segments import Segments
-from ..streams import Context
-from .kernels import launch_on
 from .neighbors import Neighbors
 
-Array = Any  # cupy.ndarray
-
 MOST_BYTES = 1 << 28  # of bits
-TICKET, NEXT, REACHED, WORDS = range(4)  # hops.cu, and how many
 
 
 class Hops:
     """Of one store."""
 
-    def __init__(self, context: Context, neighbors: Neighbors) -> None:
-        self._context, self._neighbors = context, neighbors
-
-    @cached_property
-    def _mailbox(self) -> Mailbox:
-        return Mailbox(self._context, 8 * WORDS)
+    def __init__(self, neighbors: Neighbors) -> None:
+        self._neighbors = neighbors
 
     def reach(
         self, segments: Segments, staged: Any, vertices: Array, steps: Array,
@@ -68,22 +59,21 @@ class Hops:
         q, found, rounds = len(vertices), 0, int(np.max(steps))
         bits, limits = driver.zeros(q * words, np.uint32), cupy.asarray(steps, np.int64)
         asked: Any = 0
-        mailbox = self._mailbox
         for step in range(1, rounds + 1):
             indptr, ids, _, _ = self._neighbors.neighbors(segments, None, vertices, None, False)
             if not len(ids):
                 break
             room = len(ids) if step < rounds else 0
             pairs = cupy.empty((2, room), np.uint32)
-            counters = driver.zeros(3, np.uint64)
+            counters = driver.zeros(2, np.uint64)
             launch_on(
                 segments, "hops", "reach", len(ids),
                 indptr, len(vertices), ids, len(ids), asked, limits, step, bits, words,
-                pairs[0], pairs[1], counters, mailbox.at, mailbox.next_ticket(),
+                pairs[0], pairs[1], counters,
             )  # fmt: skip
-            told = mailbox.wait(cupy.cuda.get_current_stream(), mailbox.ticket)
-            found += told[REACHED]
-            asked, vertices = pairs[:, : told[NEXT]]
+            following, reached = driver.fetch(counters).tolist()
+            found += reached
+            asked, vertices = pairs[:, :following]
             if not len(vertices):
                 break
         indptr, ids = cupy.empty(q + 1, np.int64), cupy.empty(found, np.uint32)

@@ -15,14 +15,13 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
 from ....record import Record
+from ..launch.kernels import launch_on
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
-from .kernels import launch_on
 from .reader import CANDIDATES, PRESENT, UNCHECKED, Reader
-
-Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 
 QUERY_THREADS = 128
 WARPS = 8192  # about what a large device holds at once

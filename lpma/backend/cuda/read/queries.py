@@ -13,13 +13,13 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
+from ..launch.kernels import launch_on
 from ..store.segments import Segments
 from ..upload.staged_batch import StagedBatch
-from .kernels import column, groups, launch_on
 from .neighbors import QUERY_THREADS
 from .reader import UNCHECKED, Reader
 
-Array = Any  # numpy.ndarray or cupy.ndarray in, cupy.ndarray out
 SCAN_ROOM = 1 << 16
 
 
@@ -89,7 +89,7 @@ class Queries:
         with self._reader:
             largest = driver.zeros(1, np.uint64)
             launch_on(
-                segments, "scan", "largest_vertex", 32 * groups(segments),
+                segments, "scan", "largest_vertex", 32 * segments.groups,
                 segments.record, largest,
             )  # fmt: skip
             return int(driver.number(largest)) - 1
@@ -97,13 +97,16 @@ class Queries:
     def slots(
         self, segments: Segments, values: bool = True
     ) -> tuple[Array, Array | None, Array | None]:
-        n = segments.num_slots
         weight, time = segments.value_dtypes if values else (None, None)
+        return self._written(segments, np.uint64, weight, time)
+
+    def _written(self, segments: Segments, *dtypes: Any) -> tuple[Array, Array, Array]:
+        """Keys, weights and times of all filled slots, each that has a dtype."""
         with self._reader as reader:
-            keys, weights, times = reader.new((n, np.uint64), (n, weight), (n, time))
+            keys, weights, times = reader.new(*((segments.num_slots, dtype) for dtype in dtypes))
             launch_on(
-                segments, "export", "write_slots", 32 * groups(segments),
-                segments.record, keys, weights, times,
+                segments, "export", "write_columns", 32 * segments.groups,
+                segments.record, None, keys, weights, times,
             )  # fmt: skip
         return keys, weights, times
 
@@ -113,18 +116,11 @@ class Queries:
         """What `slots` gives, into host arrays of that length. They hold it when this returns.
 
         One column at a time, so that a device that is half full has room for it."""
-        n = segments.num_slots
         for place, target in enumerate((keys, weights, times)):
-            if target is None or n == 0:
-                continue
-            columns: list[Any] = [None, None, None]
-            with self._reader as reader:
-                (columns[place],) = reader.new((n, target.dtype))
-                launch_on(
-                    segments, "export", "write_slots", 32 * groups(segments),
-                    segments.record, *columns,
-                )  # fmt: skip
-            columns[place].get(out=target)  # on the caller's stream, which waits for the kernel
+            if target is not None and segments.num_slots:
+                dtypes = [target.dtype if i == place else None for i in range(3)]
+                column = self._written(segments, *dtypes)[place]
+                column.get(out=target)  # on the caller's stream, which waits for the kernel
 
     def host_memory(self, size: int) -> Array:
         """At least uint8[size] on the host, for copies of a growing store; page-locked if the
@@ -140,6 +136,6 @@ class Queries:
 
 def _scan(segments: Segments, targets: Array, out: tuple[Any, ...]) -> None:
     launch_on(
-        segments, "scan", "scan_targets", 32 * groups(segments),
-        segments.record, column(targets, np.uint32), len(targets), *out,
+        segments, "scan", "scan_targets", 32 * segments.groups,
+        segments.record, cupy.asarray(targets, np.uint32, "C"), len(targets), *out,
     )  # fmt: skip

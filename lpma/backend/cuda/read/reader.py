@@ -6,10 +6,9 @@ the store's before it goes on. So whatever the caller enqueues next reads whole 
 freeing one is ordered after that. A consumer on yet another stream must wait for the caller's, as
 CuPy's DLPack does by itself.
 
-Inputs: CuPy takes 20 us to copy forty kilobytes to the device, and 15 ms beside a busy thread,
-since it releases the interpreter's lock (lpma/cuda/driver.py). So small columns are put into
-page-locked memory, where kernels read each value once. Two pieces of memory take turns; an event
-says when a piece is no longer read."""
+Inputs: CuPy takes 20 us to copy forty kilobytes to the device, and 15 ms beside a busy thread. So
+small columns are put into page-locked memory, where kernels read each value once. Two pieces of
+memory take turns; an event says when a piece is no longer read."""
 
 from __future__ import annotations
 
@@ -21,15 +20,12 @@ import numpy as np
 
 from ....batch.columns import MAX_VERTEX
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....errors import BatchError
 from ..launch.mailbox import Mailbox
 from ..streams import Context
 from ..upload.blocks import ALIGNMENT
 from ..upload.staged_batch import StagedBatch
-from .kernels import column
-
-Array = Any  # cupy.ndarray
-
 
 PIECE_BYTES = 1 << 21
 TICKET, CANDIDATES, PRESENT, NO_VERTEX, WORDS = range(5)  # neighbors.cuh, and how many
@@ -145,4 +141,4 @@ class Reader:
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """What kernels get of the batch beside the store, and of the queries' limits."""
         assert self.beside is not None, "REQUIRES: sort_beside"
-        return (staged.record, self.beside.work), (column(limits, np.int64),)
+        return (staged.record, self.beside.work), (self.given(limits, np.int64),)

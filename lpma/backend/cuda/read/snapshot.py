@@ -8,8 +8,7 @@ Columns that are copied later, perhaps by a batch of another thread, are allocat
 before what is enqueued there afterwards. Whoever reads them first has its own stream wait for that
 one.
 
-Rows are not made from the last snapshot's, as on the CPU (incremental.py): that would save 4 of 12
-bytes an edge, and cost a launch and the memory of the last rows (docs/notes/batches-gpu.md).
+Rows are not made from the last snapshot's, as on the CPU: docs/notes/batches-gpu.md says why.
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
+from ..launch.kernels import launch_on
 from ..launch.options import THREADS
 from ..store.segments import Segments
-from .kernels import groups, launch_on
 from .reader import Reader
-
-Array = Any  # cupy.ndarray
 
 LONG, PIECE = 4096, 65536  # export.cu
 HEAD, PIECE_WORDS = 2, 2  # words of 8 bytes
@@ -73,7 +71,7 @@ class Rows:
         head = room.data.ptr
         number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
         launch_on(
-            segments, "export", "write_rows", 32 * groups(segments),
+            segments, "export", "write_rows", 32 * segments.groups,
             segments.record, markers, num_rows, num_edges, indptr, indices, number, pieces,
         )  # fmt: skip
         if num_rows + 1 >= LONG:  # else there can be no long gap
@@ -116,16 +114,16 @@ class Snapshots:
             weights, times = reader.new((num_edges, weight), (num_edges, time))
             marked = _markers(segments) if markers else None
             launch_on(
-                segments, "export", "write_columns", 32 * groups(segments),
-                segments.record, marked, weights, times,
+                segments, "export", "write_columns", 32 * segments.groups,
+                segments.record, marked, None, weights, times,
             )  # fmt: skip
         return weights, times
 
 
 def _markers(segments: Segments) -> Array:
     """How many markers there are up to the end of each group of segments."""
-    counts = cupy.empty(groups(segments), np.int64)
+    counts = cupy.empty(segments.groups, np.int64)
     launch_on(
-        segments, "export", "count_markers", 32 * groups(segments), segments.record, counts
+        segments, "export", "count_markers", 32 * segments.groups, segments.record, counts
     )  # fmt: skip
     return cupy.cumsum(counts)

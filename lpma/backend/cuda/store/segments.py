@@ -19,14 +19,14 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ....cuda.driver import Array
 from ....cuda.sources import Options
 from ....pma.layout import NOTHING, PARTS, Size, level_slots
 from ..launch.options import options_for
 from .virtual_memory import held_bytes, level_column
 
-Array = Any  # cupy.ndarray
-
 LEVELS = 34  # store.cuh
+GROUP_SLOTS = 512  # tiles.cuh
 
 STORE = np.dtype(
     [
@@ -77,6 +77,12 @@ class Segments:
         """The dtypes of weights and times; None where the store keeps none."""
         weight = self.weights[0].dtype if self.weights else None
         return weight, None if self.times is None else np.dtype(np.int64)
+
+    @cached_property
+    def groups(self) -> int:
+        """Of segments, one per warp: see tiles.cuh."""
+        each = min(32, max(1, GROUP_SLOTS // self.segment_size))
+        return -(-(1 << self.m) // each)
 
     @cached_property
     def options(self) -> Options:

@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....pma.density import window_bounds
 from ....pma.layout import PARTS, Size, level_slots, parted_from
 from ..launch.kernels import Kernels, kernels_of
@@ -19,8 +20,6 @@ from ..streams import Context
 from . import virtual_memory
 from .segments import Segments, as_argument, empty_segments
 from .work import COLUMNS, Work
-
-Array = Any
 
 NO_SCRATCH = as_argument(np.zeros((), COLUMNS))
 
@@ -32,28 +31,25 @@ class Shapes:
 
     def __init__(self, context: Context, work: Work) -> None:
         self._context, self._work = context, work
-        self._bounds: dict[Size, tuple[Array, ...]] = {}  # on the host, on the device
+        self._bounds: dict[Size, tuple[Array, ...]] = {}  # on the host, on the device, between
 
     # -- what a store's kernels need besides ----------------------------------------------------
 
-    def device_bounds(self, size: Size, segment_size: int) -> tuple[Array, Array]:
-        """(most, least) of lpma.pma.density.window_bounds on the device."""
-        most, least = window_bounds(size, segment_size)
-        if size not in self._bounds or self._bounds[size][0] is not most:
+    def bounds_at(self, segments: Segments, size: Size | None = None) -> tuple[int, int]:
+        """Where (most, least) of lpma.pma.density.window_bounds are on the device, for the store
+        or for one like it of another size."""
+        size = size or segments.size
+        bounds = window_bounds(size, segments.segment_size)
+        if size not in self._bounds or self._bounds[size][0] is not bounds[0]:
             self._work.revision += 1  # what is kept of the addresses of these is no good
-            here = np.stack((most, least))
-            there, landing = (
-                cupy.empty(here.shape, cupy.int64), cupy.cuda.alloc_pinned_memory(here.nbytes)
-            )  # fmt: skip
+            here = np.stack(bounds)
+            there = cupy.empty(here.shape, cupy.int64)
+            landing = cupy.cuda.alloc_pinned_memory(here.nbytes)
             memoryview(landing).cast("B")[: here.nbytes] = here.data.cast("B")
             driver.copy(there.data.ptr, landing.ptr, here.nbytes, self._context.stream)
-            self._bounds[size] = most, there[0], there[1], landing  # which is kept
-        return self._bounds[size][1:3]
-
-    def bounds_at(self, segments: Segments) -> tuple[int, int]:
-        """The addresses of the bounds of judge.cuh."""
-        most, least = self.device_bounds(segments.size, segments.segment_size)
-        return most.data.ptr, least.data.ptr
+            self._bounds[size] = bounds[0], there, landing  # which is kept
+        at = int(self._bounds[size][1].data.ptr)
+        return at, at + bounds[0].nbytes
 
     def scratch(self, segments: Segments, slots: int) -> Any:
         """Columns for that many slots, as kernels get them; the reserved ones, if there are any."""
@@ -61,11 +57,6 @@ class Shapes:
             return NO_SCRATCH
         _, weight_bytes, times = segments.shape
         return self._work.scratch(slots, weight_bytes, times)
-
-    def scratch_slots(self, segments: Segments) -> int:
-        """For how many slots there are columns already, at the least."""
-        _, weight_bytes, times = segments.shape
-        return self._work.scratch_slots(weight_bytes, times)
 
     # -- the store ------------------------------------------------------------------------------
 
@@ -149,7 +140,7 @@ class Shapes:
         """All that shrinking needs besides scratch, however far it goes."""
         self._work.reserve_shrinking(segments.m)
         for m in range(segments.m + 1):
-            self.device_bounds(Size(m), segments.segment_size)
+            self.bounds_at(segments, Size(m))
 
     def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
         m = segments.m - 1
@@ -159,8 +150,7 @@ class Shapes:
             parts=PARTS,
         )  # fmt: skip
         with self._context:
-            limits, _ = self.device_bounds(Size(m), segments.segment_size)
-            shrinking, moved = self._work.shrinking(limits)
+            shrinking, moved = self._work.shrinking(m, self.bounds_at(segments, Size(m))[0])
             self.kernels.launch(
                 "shrink", 32 << m,
                 (segments.record, smaller.record, shrinking,

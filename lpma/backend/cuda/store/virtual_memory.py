@@ -22,9 +22,9 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ....cuda.driver import Array
+from ....cuda.library import NAME
 from ....pma.layout import PARTS
-
-Array = Any  # cupy.ndarray
 
 _SUPPORTED = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 _DEVICE, _PINNED, _READ_WRITE = 1, 1, 3  # of a location, an allocation, an access
@@ -47,15 +47,9 @@ class _Access(ctypes.Structure):
 
 
 @lru_cache(maxsize=1)
-def _driver() -> ctypes.PyDLL | None:
+def _driver() -> ctypes.PyDLL:
     """Which keeps the interpreter's lock, as a part mostly takes tens of microseconds."""
-    for name in ("libcuda.so.1", "nvcuda.dll"):
-        try:
-            driver = ctypes.PyDLL(name)
-        except OSError:
-            continue
-        return driver if driver.cuInit(0) == 0 else None
-    return None
+    return ctypes.PyDLL(NAME)
 
 
 def _call(name: str, *arguments: Any) -> None:
@@ -71,12 +65,7 @@ def _call(name: str, *arguments: Any) -> None:
 def is_supported(number: int) -> bool:
     """Whether device `number` can map memory part by part."""
     found = ctypes.c_int(0)
-    if _driver() is None:
-        return False
-    try:
-        _call("cuDeviceGetAttribute", ctypes.byref(found), _SUPPORTED, number)
-    except (RuntimeError, AttributeError):
-        return False
+    _call("cuDeviceGetAttribute", ctypes.byref(found), _SUPPORTED, number)
     return bool(found.value)
 
 

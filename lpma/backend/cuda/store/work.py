@@ -13,10 +13,9 @@ import cupy
 import numpy as np
 
 from ....cuda import driver
+from ....cuda.driver import Array
 from ....pma.counters import REASONS
 from .segments import LEVELS, as_argument
-
-Array = Any  # cupy.ndarray
 
 DIGITS = 256
 SUMMARY_WORDS = 6  # work.cuh
@@ -56,6 +55,8 @@ class Report(IntEnum):
     WORDS = HELD_BY_LAYER + LEVELS
 
 
+REPORT_BYTES = 8 * Report.WORDS
+
 # Columns of a row, and those of a leaf: (field, bytes an entry).
 _ROW_COLUMNS = (
     ("key0", 8), ("key1", 8), ("place0", 4), ("place1", 4), ("rank", 4), ("position", 2),
@@ -79,11 +80,6 @@ COLUMNS = np.dtype([(name, "<u8") for name in ("keys", "weights", "times")])
 SHRINKING = np.dtype([(name, "<u8") for name in ("most", "window", "offset", "report")])
 
 
-def _scratch_widths(weight_bytes: int, times: bool) -> list[int]:
-    """The bytes of a slot in each of COLUMNS."""
-    return [8, weight_bytes, 8 * times]
-
-
 class Work:
     """Buffers for batches of one store."""
 
@@ -97,13 +93,15 @@ class Work:
         self.revision = 0  # rises whenever the scratch changes, or `record` except for the report
         self._grid = cupy.zeros(DIGITS * (MAX_BLOCKS + 1) + SUMMARY_WORDS * MAX_BLOCKS, cupy.uint32)
         # The report of the batch under way, and one of zeros, for the next batch applied at once.
-        self._reports = list(cupy.zeros((2, int(Report.WORDS)), cupy.int64))
-        self._places = [int(report.data.ptr) for report in self._reports]
-        self._both = sum(self._places)  # the one is this without the other
+        # The address of the one is the sum of both without the other's.
+        self._reports = cupy.zeros((2, int(Report.WORDS)), cupy.int64)
+        first = int(self._reports.data.ptr)
+        self.both_reports = 2 * first + REPORT_BYTES
         self._gate = cupy.zeros(1, cupy.uint32)
         self._scratch: Array | None = None
+        self.scratch_slots = 0  # for which there are columns
         self._windows: Array | None = None  # to be spread by a shrink
-        self._landing = cupy.cuda.alloc_pinned_memory(8 * int(Report.WORDS))
+        self._landing = cupy.cuda.alloc_pinned_memory(REPORT_BYTES)
         self._words = np.frombuffer(self._landing, np.int64, int(Report.WORDS))
         self.record = np.zeros((), WORK)
         self.argument = as_argument(self.record)
@@ -111,7 +109,7 @@ class Work:
         self.record["of_block"] = self._grid.data.ptr + 4 * DIGITS * (MAX_BLOCKS + 1)
         self.record["gate"] = self._gate.data.ptr
         self.fields = self.record.reshape(1).view(np.uint64).data  # to be read and written at once
-        self.fields[REPORT] = self._places[0]  # the only note of which of the two is in use
+        self.fields[REPORT] = first  # the only note of which of the two is in use
 
     @property
     def nbytes(self) -> int:
@@ -155,26 +153,19 @@ class Work:
         return self._plans
 
     def scratch(self, slots: int, weight_bytes: int, times: bool) -> Any:
-        """A record of columns for that many slots; see move.cuh."""
-        record = np.zeros((), COLUMNS)
-        widths = _scratch_widths(weight_bytes, times)
-        starts = np.cumsum([0, *(-(-slots * width // ALIGNMENT) * ALIGNMENT for width in widths)])
-        if self._scratch is None or self._scratch.nbytes < starts[-1]:
-            self._scratch = None
-            self.revision += 1
-            spare = ALIGNMENT * len(widths)  # which `scratch_slots` subtracts
-            self._scratch = cupy.empty(int(starts[-1]) + spare, cupy.uint8)
-        for name, width, start in zip(COLUMNS.names or (), widths, starts, strict=False):
-            if width:
-                record[name] = self._scratch.data.ptr + int(start)
+        """A record of columns for that many slots, or more; see move.cuh."""
+        widths = [8, weight_bytes, 8 * times]
+        if self.scratch_slots < slots:
+            self.release_scratch()
+            slots = -(-slots // ALIGNMENT) * ALIGNMENT
+            self._scratch = cupy.empty(slots * sum(widths), cupy.uint8)
+            self.scratch_slots = slots
+        assert self._scratch is not None
+        record, at = np.zeros((), COLUMNS), int(self._scratch.data.ptr)
+        for name, width in zip(COLUMNS.names or (), widths, strict=True):
+            record[name] = at if width else 0
+            at += self.scratch_slots * width
         return as_argument(record)
-
-    def scratch_slots(self, weight_bytes: int, times: bool) -> int:
-        """How many slots the scratch holds, at least."""
-        if self._scratch is None:
-            return 0
-        widths = _scratch_widths(weight_bytes, times)
-        return (int(self._scratch.nbytes) - ALIGNMENT * len(widths)) // sum(widths)
 
     def put_rows(self, keys: Any, places: Any) -> None:
         """Copy key operations that were made on the host to the columns that are sorted."""
@@ -190,48 +181,24 @@ class Work:
             self._windows = None
             self._windows = cupy.empty(size, cupy.uint8)
 
-    def shrinking(self, most: Array) -> tuple[Any, Array]:
-        """(the Shrinking of shrink.cu for a smaller store of bounds `most`, its report at 0)."""
+    def shrinking(self, m: int, most_at: int) -> tuple[Any, Array]:
+        """(the Shrinking of shrink.cu for a smaller store of m levels, its report at 0). most_at:
+        where its upper bounds are."""
         words = 2 + LEVELS
-        self.reserve_shrinking(len(most))
+        self.reserve_shrinking(m + 1)
         assert self._windows is not None
         report = self._windows[: 8 * words].view(cupy.int64)
         report.fill(0)
         record = np.zeros((), SHRINKING)
-        record["most"], record["report"] = most.data.ptr, report.data.ptr
+        record["most"], record["report"] = most_at, report.data.ptr
         record["offset"] = report.data.ptr + 8 * words
-        record["window"] = int(record["offset"]) + 8 * (1 << (len(most) - 1))
+        record["window"] = int(record["offset"]) + (8 << m)
         return as_argument(record), report
-
-    @property
-    def report(self) -> Array:
-        """int64[words]: the report of the batch under way, on the device."""
-        return self._reports[self._places.index(self.report_at)]
-
-    @property
-    def report_at(self) -> int:
-        at: int = self.fields[REPORT]
-        return at
-
-    def turn(self, before: int) -> tuple[int, int]:
-        """For a batch that is applied at once: switch from the report at `before`, the one in use,
-        which the batch clears, to that of zeros. Returns its address, and what `next_plan` does."""
-        self.fields[REPORT] = now = self._both - before
-        if self._plans < MOST_PLANS:
-            self._plans += 1
-            return now, self._plans
-        return now, self.next_plan()
-
-    def go_on(self, report_at: int) -> None:
-        """Use the report at that address, whose batch is to be applied step by step."""
-        self.fields[REPORT] = report_at
 
     def go_back(self, report_at: int, stream: Any) -> None:
         """After a launch that failed, use the report at that address again: it is of the batch
         before, which may be on its way. The other report is cleared."""
-        other = self._both - report_at
-        report = self._reports[self._places.index(other)]
-        driver.clear(report.data.ptr, report.nbytes, stream)
+        driver.clear(self.both_reports - report_at, REPORT_BYTES, stream)
         self.fields[REPORT] = report_at
 
     def open_gate(self, stream: Any) -> None:
@@ -240,22 +207,22 @@ class Work:
 
     def clear_report(self, stream: Any, first: int = 0) -> None:
         """Set the report's words from `first` on to 0."""
-        size = 8 * (int(Report.WORDS) - first)
-        driver.clear(self.report_at + 8 * first, size, stream)
+        driver.clear(self.fields[REPORT] + 8 * first, REPORT_BYTES - 8 * first, stream)
 
     def read_report(self, stream: Any) -> list[int]:
-        driver.copy(self._landing.ptr, self.report_at, 8 * len(self._words), stream)
+        driver.copy(self._landing.ptr, self.fields[REPORT], REPORT_BYTES, stream)
         driver.await_stream(stream)
         words: list[int] = self._words.tolist()
         return words
 
     def release_scratch(self) -> None:
         if self._scratch is not None:
-            self._scratch = None
+            self._scratch, self.scratch_slots = None, 0
             self.revision += 1
 
     def release(self) -> None:
         """Give back what grows with a batch."""
         self.rows = 0
         self.revision += 1
-        self._buffer = self._scratch = self._windows = None
+        self._buffer = self._windows = None
+        self.release_scratch()

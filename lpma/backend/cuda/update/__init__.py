@@ -4,9 +4,7 @@ fused.py         all of a batch in one launch, or five: the device decides. laun
                  arguments of its kernels, and the words of their answer
 stepwise.py      step by step, with a look at the device's report in between: mixed batches, and
                  what the device refused
-mixed.py         a mixed batch lies sorted beside the store while its queries are answered
 single.py        one operation, in plain numbers
 located.py       what a batch is in between: key operations, what they do, a plan
 changes.py       room for the keys that it inserts and deletes
-outcome.py       what it did
 """

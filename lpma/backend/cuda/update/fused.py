@@ -13,7 +13,6 @@ still at work on it. Later work on the store's stream comes after.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from ....pma.counters import Stats
 from ....pma.strategy import TOP_DOWN
 from ....record import Record
 from ...overlapping import ONE_LAUNCH_ROWS
-from ...values import Committed, Costs, Tally, Unread
+from ...values import Array, Committed, Costs, Tally, Unread
 from ..store.segments import LEVELS, Segments
 from ..store.shapes import Shapes
 from ..store.work import REPORT, Report, Work
@@ -47,10 +46,7 @@ from .launch_block import (
     VERDICT,
     LaunchBlock,
 )
-from .located import TALLY, Located
-from .outcome import refuse_bad_rows
-
-Array = Any
+from .located import TALLY, Located, refuse_bad_rows
 
 THREADS_A_ROW = 8  # so that leaves and windows, of which a warp takes some, have warps enough
 SCRATCH_SLOTS = 1 << 17  # at the least
@@ -120,10 +116,10 @@ class FusedPath:
         report_before = work.fields[REPORT]
         try:
             block.ticket = ticket
-            report_at, plan = work.turn(report_before)
+            work.fields[REPORT] = report_at = work.both_reports - report_before  # of zeros
             ASKED.pack_into(
                 block.bytes, AT["asked"], *staged.words, *given, *block.bounds_at, 1,
-                plan, strategy == TOP_DOWN, kernels.block_slots, *room.at,
+                work.next_plan(), strategy == TOP_DOWN, kernels.block_slots, *room.at,
                 block.mailboxes[ticket & 1].at, ticket, report_before,
                 most_cost, costs.leaf, costs.window, direction, columns.checked,
             )  # fmt: skip
@@ -158,18 +154,15 @@ class FusedPath:
         kernels.launch("move_leaves", THREADS_A_ROW * rows, block.to_move_leaves)
         kernels.launch("move_windows", THREADS_A_ROW * rows, block.to_move_windows)
 
-    def _window_slots(self, segments: Segments) -> int:
-        """Slots of scratch for windows too large for a block: a minimum, or what a batch needed
-        that was refused for want of it."""
-        some = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
-        return max(some, self._shapes.scratch_slots(segments))
-
     def _prepare(self, segments: Segments, rows: int) -> None:
         """Reserve buffers for that many rows, and write them and the store into the block."""
         block, shapes, work = self.block, self._shapes, self._work
         with self._context:
             work.reserve(rows)
-            slots = self._window_slots(segments)
+            # For windows too large for a block: a minimum, or what a batch needed that was refused
+            # for want of it.
+            some = min(SCRATCH_SLOTS, segments.segment_size << segments.m)
+            slots = max(some, work.scratch_slots)
             work.reserve_tree(segments.m)
             block.put("scratch", shapes.scratch(segments, slots))
             block.bounds_at = shapes.bounds_at(segments)
@@ -193,7 +186,7 @@ class FusedPath:
         if answer[VERDICT] != APPLIED:
             assert answer[VERDICT] != SKIPPED, "the batch before was taken in first"
             report = self._refused(launched)
-            self._work.go_on(launched.report_at)  # the batch behind it touched nothing
+            self._work.fields[REPORT] = launched.report_at  # the batch behind it touched nothing
             m, before = launched.segments.m, launched.written_before
             return Located(launched.staged, launched.rows, report, m, before, room)
         report = answer[HEAD:BY_LAYER].tolist()
@@ -204,9 +197,7 @@ class FusedPath:
         )  # fmt: skip
         launched.segments.num_slots += inserted - deleted
         self._by_layer += mailbox.memory[8 * BY_LAYER :].view(np.int64).reshape(2, LEVELS)
-        changes = None
-        if room.rows:
-            changes = Unread(number=inserted + deleted, read=room.arrays)
+        changes = Unread(number=inserted + deleted, read=room.arrays) if room.rows else None
         if not touched:
             return Committed(tally=tally, unchanged=report[UNCHANGED:], changes=changes)
         rounds = 1

@@ -1,9 +1,8 @@
-"""The one argument of apply.cu and decide.cu, and the words in which the device answers.
+"""The one argument of apply_batch and decide, and the words in which the device answers.
 
-The argument lies in memory that is kept, and parts of it are the arguments of the other kernels
-of a large batch. Each batch writes the last part; the parts about the store and the buffers stay
-until those change. There are two mailboxes for answers, which take turns: a batch may be launched
-before the answer to the one before it is read.
+Parts of it are the arguments of the other kernels of a large batch. Each batch writes the last
+part; those about the store and the buffers stay until these change. Two mailboxes for answers take
+turns: a batch may be launched before the answer to the one before it is read.
 """
 
 from __future__ import annotations

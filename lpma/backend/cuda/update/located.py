@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-
-from ....batch.columns import FIRST_QUERY, Columns, Kind
-from ....pma.counters import REASONS
+from ....batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
+from ....errors import BatchError
 from ....pma.strategy import TOP_DOWN
-from ...values import BOTH, REVERSE, Changed, Implied, Tally
+from ...values import BOTH, Array, Tally
 from ..store.segments import LEVELS, Segments
 from ..store.work import Report
 from ..upload.staged_batch import StagedBatch
 from .changes import Room
 
-Array = Any  # cupy.ndarray
-
+COMPLAINTS = (
+    (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
+    (Report.BAD_VERTEX, f"vertex ids go from 0 to {MAX_VERTEX}"),
+    (Report.BAD_WEIGHT, f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"),
+    (Report.BAD_HOPS, f"hops: the number of steps goes from 1 to {MAX_HOPS}"),
+)
 TALLY = slice(int(Report.TOUCHED), int(Report.LARGEST) + 1)  # words of a report
+
+
+def refuse_bad_rows(report: list[int]) -> None:
+    """Raises BatchError if the device found any. REQUIRES: it has written nothing of the batch."""
+    for word, complaint in COMPLAINTS:
+        if report[word]:
+            raise BatchError(f"{complaint} ({report[word]} rows)")
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class KeyRows:
 
     rows: int
     direction: int
-    made: tuple[Any, Any] | None = None
+    made: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         """At most: a row of an undirected graph may give two."""
@@ -38,37 +46,21 @@ class KeyRows:
         return 2 * self.rows if self.direction == BOTH else self.rows
 
 
-@dataclass(frozen=True)
 class DevicePlan:
-    """A plan's figures; its windows stay on the device."""
+    """A plan's figures, from the device's report; its windows stay there."""
 
-    strategy: str
-    num_touched: int
-    num_windows: int  # above the leaves
-    large_slots: int  # scratch that its large windows need
-    held_above_leaves: int  # after the batch, as are those by layer
-    redundant: int
-    num_rounds: int
-    windows_by_layer: list[int]  # layers 0 … the highest with a window
-    held_by_layer: list[int]
-
-    @staticmethod
-    def of(report: list[int], strategy: str) -> DevicePlan:
+    def __init__(self, strategy: str, report: list[int]) -> None:
         windows = report[Report.WINDOWS_BY_LAYER : Report.WINDOWS_BY_LAYER + LEVELS]
-        layers = LEVELS
-        while layers > 1 and not windows[layers - 1]:
-            layers -= 1
-        return DevicePlan(
-            strategy,
-            report[Report.TOUCHED],
-            report[Report.WINDOWS],
-            report[Report.LARGE_SLOTS],
-            report[Report.HELD_ABOVE],
-            report[Report.REDUNDANT],
-            1 if strategy == TOP_DOWN else layers,
-            windows[:layers],
-            report[Report.HELD_BY_LAYER : Report.HELD_BY_LAYER + layers],
-        )
+        layers = max([layer for layer, n in enumerate(windows) if n], default=0) + 1
+        self.strategy = strategy
+        self.num_touched = report[Report.TOUCHED]
+        self.num_windows = report[Report.WINDOWS]  # above the leaves
+        self.large_slots = report[Report.LARGE_SLOTS]  # scratch that its large windows need
+        self.held_above_leaves = report[Report.HELD_ABOVE]  # after the batch, as by layer
+        self.redundant = report[Report.REDUNDANT]
+        self.num_rounds = 1 if strategy == TOP_DOWN else layers
+        self.windows_by_layer = windows[:layers]
+        self.held_by_layer = report[Report.HELD_BY_LAYER : Report.HELD_BY_LAYER + layers]
 
 
 @dataclass
@@ -87,39 +79,9 @@ class Located:
 
     @cached_property
     def tally(self) -> Tally:
-        """The figures of the report that the host goes by."""
+        """The figures that the host goes by."""
         touched, inserted, deleted, markers, loops, largest = self.report[TALLY]
         return Tally(
             touched=touched, delta=inserted - deleted, markers=markers, loops=loops,
             largest=largest - 1, deletions=deleted,
         )  # fmt: skip
-
-    @property
-    def unchanged(self) -> list[int]:
-        """[2 * REASONS]: see values.Committed."""
-        first = Report.UNCHANGED
-        return self.report[first : first + 2 * REASONS]
-
-
-def keys_on_host(columns: Columns, direction: int, implied: Implied) -> tuple[Array, Array]:
-    """What the device does for plain rows, for a batch that removes vertices."""
-    kind, u, v = columns.kind, columns.src.astype(np.uint64), columns.dst.astype(np.uint64)
-    half, place = np.uint64(32), np.arange(len(kind), dtype=np.uint32)
-    edge = (kind <= Kind.DELETE) | (kind == Kind.EXPIRE)
-    vertex = ~edge & (kind < FIRST_QUERY)
-    ahead, back = (u << half) | v, (v << half) | u
-    parts = [(back if direction == REVERSE else ahead, edge)]
-    if direction == BOTH:
-        parts.append((back, edge & (u != v)))
-    if direction != REVERSE:
-        parts.append(((u << half) | np.uint64(0xFFFFFFFF), vertex))
-    keys = np.concatenate([*(key[chosen] for key, chosen in parts), implied[0]])
-    places = np.concatenate([*(place[chosen] for _, chosen in parts), implied[1]])
-    order = np.argsort(places, kind="stable")
-    return keys[order], places[order].astype(np.uint32)
-
-
-def changes_of(located: Located, most: int) -> Changed:
-    """The keys inserted and deleted, which the mover or the merge writes."""
-    n = located.tally.num_changes
-    return None if n > most or n > located.room.rows else located.room.arrays(n)

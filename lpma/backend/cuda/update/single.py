@@ -14,20 +14,15 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ....cuda import launch
-from ...values import DELETE, INSERT, REFUSED, Single
+from ...values import DELETE, INSERT, REFUSED, Array, Single
+from ..launch.kernels import launch_on
 from ..launch.mailbox import Mailbox
-from ..launch.options import source
-from ..read.kernels import launch_on
 from ..read.neighbors import Neighbors
 from ..read.reader import Reader
 from ..store.segments import Segments
 from ..store.shapes import Shapes
 from ..store.work import Work
 
-Array = Any
-
-FILE = source("one")
 WARP = 32
 ROOM = 512  # neighbours that come through the host's memory
 WORDS = 8  # of an answer; the neighbours lie behind them
@@ -104,10 +99,11 @@ class SingleOperationPath:
                 mailbox.at, ticket, *bounds_at, *others_at, weight,
                 time, least_held, src, dst, kind, from_top, back_from_top, how,
             )  # fmt: skip
-            args = segments.record, other.record, np.frombuffer(request, f"V{REQUEST.size}")
-            kernel = launch.compiled(FILE, "update_one", segments.options)
             work.written = True
-            launch.start("update_one", kernel, 1, WARP, args)
+            launch_on(
+                segments, "one", "update_one", WARP, segments.record, other.record,
+                np.frombuffer(request, f"V{REQUEST.size}"), block=WARP,
+            )  # fmt: skip
             words = mailbox.wait(self._stream, ticket)
         _, action, why, held, back_held = words[:5].tolist()
         work.written = action != REFUSED

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ....batch.columns import Columns, Kind
+from ....cuda.driver import Array
 from ....record import Record
-
-Array = Any  # numpy or cupy
 
 DELETE = int(Kind.DELETE)
 
@@ -45,11 +43,3 @@ def required_columns(columns: Columns) -> Five:
     if time is not None and len(time) != len(src):
         time = None
     return columns.kind if one_kind is None else None, src, columns.dst, columns.weight, time
-
-
-def pack_batch(columns: Columns, now: int, at: Sequence[int]) -> Words:
-    """The BATCH of columns that lie at these addresses; 0: see `required_columns`. now: the time of
-    rows that have none."""
-    weight = columns.weight
-    wide = weight is not None and weight.itemsize == 8
-    return len(columns.kind), *at, now, wide, columns.one_kind or 0

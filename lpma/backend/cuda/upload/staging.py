@@ -6,12 +6,10 @@ what the bus carries. So helpers are woken for a batch and take pieces of its co
 in which kernels need them, until none is left. The thread of the batch takes pieces too, but only
 until the column that it waits for is whole. It sends that, launches what needs it, and comes back.
 
-Numba's kernels do the work, which programs on a device otherwise need not import. The first batch
-that is large enough starts a thread that loads or compiles them; until it is done, batches go the
-slow way. With LPMA_COMPILE=ahead the batch waits instead; `lpma.compile("cuda")` loads the kernels
-beforehand.
+The kernels are Numba's. The first batch that is large enough has them loaded or compiled
+(behind.py); until they are, batches go the slow way.
 
-Rules, measured on an H100's host: a helper is woken for every HELPED bytes beyond the first; from
+Measured on an H100's host: a helper is woken for every HELPED bytes beyond the first; from
 MOST_THREADS on memory is hardly faster. A batch of one launch needs none (`put_here`).
 """
 
@@ -20,12 +18,10 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from ctypes import c_char, c_int64
-from functools import partial
-from time import sleep
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +31,7 @@ from ....cpu import threads
 from ....cpu.behind import Behind
 from ....cpu.staging_words import BAD, BYTES, HEAD, NARROW, SAME32, SAME64, SLOT, WORDS
 from ....errors import BatchError
-
-Array = Any
+from ...values import Array
 
 PIECE_ROWS = 1 << 14
 HELPED = 1 << 19
@@ -49,8 +44,7 @@ MAX_WEIGHT_32 = int(np.float32(MAX_WEIGHT).view(np.uint32))
 MAX_WEIGHT_64 = int(np.float64(MAX_WEIGHT).view(np.uint64))
 MODULE = "lpma.cpu.staging_kernels"
 
-# A sleep of no time can cost a hundred times as much.
-yield_processor: Callable[[], None] = getattr(os, "sched_yield", partial(sleep, 0))
+yield_processor = os.sched_yield  # a sleep of no time can cost a hundred times as much
 
 
 def width(name: str, column: Array) -> int:
@@ -66,20 +60,10 @@ def is_worth(size: int) -> bool:
 # -- helpers ------------------------------------------------------------------------------------
 
 
-class Kernels(NamedTuple):
-    """See lpma/cpu/staging_kernels.py."""
-
-    prepare: Callable[[int], None]
-    begin: Callable[[Array, int, int, int], None]
-    serve: Callable[[Array, int], None]
-    stage: Callable[[Array, int, int], bool]
-    stage_alone: Callable[[Array, int], bool]
-
-
 class Crew:
-    """The board that jobs are on, and helpers. `kernels` are those that were read."""
+    """The board that jobs are on, and helpers. kernels: lpma/cpu/staging_kernels.py, once read."""
 
-    def __init__(self, kernels: Kernels) -> None:
+    def __init__(self, kernels: Any) -> None:
         self.kernels = kernels
         self.board = np.zeros(SLOTS * SLOT + 1, np.int64)
         self.free = list(range(0, SLOTS * SLOT, SLOT))
@@ -207,16 +191,16 @@ def _end(crew: Crew, board: Array, at: int, columns: int, kept: Any) -> None:
 
 # -- the kernels --------------------------------------------------------------------------------
 
-_kernels: Kernels | None = None
+_kernels: Any = None  # the module of that name, once it is read
 _crew: Crew | None = None
 _turn = threading.Lock()
 
 
 def _take_kernels() -> None:
     global _kernels
-    from ....cpu.staging_kernels import begin, prepare, serve, stage, stage_alone
+    from ....cpu import staging_kernels
 
-    _kernels = Kernels(prepare, begin, serve, stage, stage_alone)
+    _kernels = staging_kernels
 
 
 compiled = Behind([MODULE], _take_kernels)
@@ -227,7 +211,6 @@ def _crew_of_this_process() -> Crew:
     if _crew is None:
         with _turn:
             if _crew is None:
-                assert _kernels is not None
                 _crew = Crew(_kernels)
     return _crew
 

@@ -1,13 +1,12 @@
 """Bringing a batch to the device: packed, pinned, and during the work on the batch before.
 
 A batch from the host is copied into one of two pinned blocks (blocks.py) and sent on a stream of
-its own, in one piece or, where it is large, keys first; the columns of `lpma.pinned_batch` already
-lie in such memory and are sent from there. The two blocks take turns, so a copy waits only for the
-batch before the last. Columns that are already on the device are used where they are.
+its own; the columns of `lpma.pinned_batch` already lie in such memory and are sent from there. The
+two blocks take turns, so a copy waits only for the batch before the last. Columns that are already
+on the device are used where they are.
 
-A large batch is not waited for: `await_part` and `bring` wait for what is needed next. Keys are
-sorted while the rest is on its way. A batch that is applied by one launch needs all of its columns
-at once, and goes in one piece.
+A batch that is applied by one launch goes in one piece. A large one goes keys first, which are
+sorted while the rest is on its way: `await_part` and `bring` wait for what is needed next.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ...overlapping import ONE_LAUNCH_ROWS
 from ..streams import Context
 from . import staging
 from .blocks import ALL, KEYS, WEIGHTS, Block, Blocks, StagedCopy, padded
-from .staged_batch import BATCH_ORDER, StagedBatch, pack_batch, required_columns
+from .staged_batch import BATCH_ORDER, StagedBatch, required_columns
 from .staging import width
 
 SPLIT_BYTES = 1 << 20
@@ -35,7 +34,6 @@ class Uploader:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._stream = context.stream  # of the stores: what is sent is used there
-        self._copies = context.copies
         with context:
             self._blocks = Blocks(context.stream, context.copies)
 
@@ -44,68 +42,47 @@ class Uploader:
         return self._blocks.nbytes
 
     def send(self, columns: Columns, now: int) -> StagedBatch:
-        """The batch on its way; the store's stream waits for its keys."""
+        """The batch on its way; the store's stream waits for its keys. now: the time of rows that
+        have none."""
+        named = zip(BATCH_ORDER, required_columns(columns), strict=True)
+        given = {name: array for name, array in named if array is not None and len(array)}
+        host = {name: array for name, array in given.items() if type(array) is np.ndarray}
+        at = {name: array.data.ptr for name, array in given.items() if name not in host}
         with self._context:
-            if columns.block is not None and len(columns):
-                return self._send_pinned(columns, now)
-            return self._send_arrays(columns, now)
-
-    # -- columns in plain arrays, or on the device ----------------------------------------------
-
-    def _send_arrays(self, columns: Columns, now: int) -> StagedBatch:
-        n = len(columns)
-        kind, src, dst, weight, time = required_columns(columns)
-        every = {"src": src, "dst": dst, "kind": kind, "weight": weight, "time": time}
-        parts = {name: array for name, array in every.items() if n and array is not None}
-        host = {name: array for name, array in parts.items() if type(array) is np.ndarray}
-        at = {name: array.data.ptr for name, array in parts.items() if name not in host}
-        block = self._send_host(host, at, columns) if host else None
-        addresses = [at.get(name, 0) for name in BATCH_ORDER]
-        return StagedBatch(words=pack_batch(columns, now, addresses), columns=columns, block=block)
+            block = self._send_host(host, at, columns) if host else None
+        weight, addresses = columns.weight, [at.get(name, 0) for name in BATCH_ORDER]
+        wide = weight is not None and weight.itemsize == 8
+        words = len(columns.kind), *addresses, now, wide, columns.one_kind or 0
+        return StagedBatch(words=words, columns=columns, block=block)
 
     def _send_host(self, parts: dict[str, Any], at: dict[str, int], columns: Columns) -> Block:
-        block, size = self._blocks.next(), 0
-        spans = {}
+        """Send columns by a block. `at` gets where on the device they will be."""
+        block, own, copies = self._blocks.next(), columns.block, self._context.copies
+        is_large, spans, size = len(columns) > ONE_LAUNCH_ROWS, {}, 0
         for name, array in parts.items():
-            spans[name] = (size, size + len(array) * width(name, array))
-            size = padded(spans[name][1])
-        size = max(end for _, end in spans.values())
+            place = size
+            if own is not None:  # pinned memory
+                place = (columns.places or ())[BATCH_ORDER.index(name)] - own.ptr
+            spans[name] = (place, place + len(array) * width(name, array))
+            size = padded(max(size, spans[name][1]))
         block.reserve(size)
-        pinned, first = block.landing(size)
+        pinned, first = (own, 0) if own is not None else block.landing(size)
         base = pinned.ptr + first
         self._blocks.wait_for(block)
-        is_small = len(columns) <= ONE_LAUNCH_ROWS
-        if not is_small and (columns.unvalidated or staging.is_worth(size)):
-            block.begin(StagedCopy(parts, spans, pinned, base, self._copies, columns.unvalidated))
+        if own is not None:
+            block.send(base, spans, copies, is_large)
+        elif is_large and (columns.unvalidated or staging.is_worth(size)):
+            block.begin(StagedCopy(parts, spans, pinned, base, copies, columns.unvalidated))
             block.bring(KEYS)
         else:
             into = [base + lo for lo, _ in spans.values()]
             staging.put_here(list(parts), list(parts.values()), into, columns.unvalidated)
-            block.send(base, spans, self._copies, not is_small and size > SPLIT_BYTES)
+            block.send(base, spans, copies, is_large and size > SPLIT_BYTES)
         driver.wait(self._stream, block.arrival_event(KEYS))
         self._blocks.taken()
-        for name, (lo, _) in spans.items():
-            at[name] = block.device.data.ptr + lo
-        return block
-
-    # -- columns in pinned memory ---------------------------------------------------------------
-
-    def _send_pinned(self, columns: Columns, now: int) -> StagedBatch:
-        arrays, own, blocks = required_columns(columns), columns.block, self._blocks
-        spans = {
-            name: (at - own.ptr, at - own.ptr + array.nbytes)
-            for name, at, array in zip(BATCH_ORDER, columns.places or (), arrays, strict=True)
-            if array is not None
-        }
-        block = blocks.next()
-        block.reserve(max(end for _, end in spans.values()))
-        blocks.wait_for(block)
-        block.send(own.ptr, spans, self._copies, is_split=len(columns) > ONE_LAUNCH_ROWS)
-        driver.wait(self._stream, block.arrival_event(KEYS))
-        blocks.taken()
         to = block.device.data.ptr
-        places = [to + spans[name][0] if name in spans else 0 for name in BATCH_ORDER]
-        return StagedBatch(words=pack_batch(columns, now, places), columns=columns, block=block)
+        at |= {name: to + lo for name, (lo, _) in spans.items()}
+        return block
 
     # -- once it is on its way ------------------------------------------------------------------
 
