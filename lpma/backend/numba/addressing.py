@@ -129,12 +129,22 @@ def advance(v: View, at: Slot, n: int) -> Slot:
     return (at[0] + n * 8, at[1] + n * v.weight_bytes, at[2] + n * v.time_bytes)
 
 
+def further(v: View, at: Slot, n: int) -> Slot:
+    """The same outside kernels."""
+    return (at[0] + n * 8, at[1] + n * v.weight_bytes, at[2] + n * v.time_bytes)
+
+
 @inlined
 def move_slots(v: View, to: Slot, source: Slot, n: int) -> None:
     """Copy n slots, every column; the ranges may overlap."""
-    if n <= 0:
-        return
-    move_bytes(to[0], source[0], n * 8)
+    if n > 0:
+        move_bytes(to[0], source[0], n * 8)
+        move_values(v, to, source, n)
+
+
+@inlined
+def move_values(v: View, to: Slot, source: Slot, n: int) -> None:
+    """Copy the weights and times of n slots."""
     if v.weight_bytes:
         move_bytes(to[1], source[1], n * v.weight_bytes)
     if v.time_bytes:

@@ -21,7 +21,7 @@ from ...pma.layout import Size
 from ...pma.strategy import TOP_DOWN
 from ..values import Changed
 from . import fused, move, partition, rebalance
-from .addressing import Slot, View
+from .addressing import Slot, View, further
 from .located import Located
 from .rebalance import SPARE, WindowPlan, bottom_up, top_down
 from .segments import LAST_FENCE, Segments, empty_like
@@ -150,7 +150,7 @@ def _gathered(
         move.gather,
         [
             (view, batch, rank + edges[k], rank + edges[k + 1], located.rows, leaves, members,
-             member[k], member[k + 1], _at(view, buffer, int(starts[k])))
+             member[k], member[k + 1], further(view, buffer, int(starts[k])))
             for k in range(len(edges) - 1)
         ],
     )  # fmt: skip
@@ -191,7 +191,7 @@ def _gathered_rows(segments: Segments, located: Located) -> tuple[Slot, int]:
     run_all(
         move.gather_rows,
         [
-            (view, batch, rows, lo, hi, _at(view, buffer, int(start)))
+            (view, batch, rows, lo, hi, further(view, buffer, int(start)))
             for (lo, hi), start in zip(pieces, starts, strict=False)
         ],
     )
@@ -205,7 +205,3 @@ def _with_buffer(
     buffer = free.popleft()
     kernel(*arguments, buffer, *last)
     free.append(buffer)
-
-
-def _at(view: View, buffer: Slot, n: int) -> Slot:
-    return (buffer[0] + n * 8, buffer[1] + n * view.weight_bytes, buffer[2] + n * view.time_bytes)

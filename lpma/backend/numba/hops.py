@@ -55,7 +55,7 @@ class Reached(NamedTuple):
 
 
 def reach(
-    view: View, beside: BesideView, vertices: Array, steps: Array, limits: Array
+    view: View, beside: BesideView, limits: Array, vertices: Array, steps: Array
 ) -> tuple[Array, Array]:
     """(indptr int64[q+1], ids uint32) of q queries. limits: int64[q] in a mixed batch, empty
     outside."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
-from ...cpu.addresses import data_if_any
-from ...cpu.instructions import load_f64, load_i64, load_u64, move_bytes, store_u32
+from ...cpu.instructions import load_f64, load_i64, load_u64
 from ...cpu.jit import ZERO, compiled, inlined
 from ...pma.keys import HALF, LOW
 from .addressing import (
@@ -22,27 +21,24 @@ from .addressing import (
     fence_of,
     first_at_or_after,
     lower_bound,
+    move_values,
     prefetch_bytes,
     read_time,
     read_weight,
     segment_at,
     slots_until,
+    write_value,
 )
 from .beside import BesideView, first_row, is_there, next_change, past
-from .export import write_values
 
 BLOCK = 32
 
 
 @compiled
-def find_edges(
-    v: View, keys: Array, lo: int, hi: int, found: Array, weights: int, times: int
-) -> None:
+def find_edges(v: View, keys: Array, lo: int, hi: int, found: Array, to: Slot) -> None:
     """Edge queries lo … hi - 1, from what is stored: a block's walks first, their cache misses
-    overlapping, its searches after. Of edges found, weights and times are written to columns given
-    by id(), 0 for none."""
+    overlapping, its searches after. Weights and times of edges found go to the columns at `to`."""
     leaves = 1 << v.m
-    weights, times = data_if_any(weights), data_if_any(times)
     p = np.empty(BLOCK, np.int64)
     for block in range(lo, hi, BLOCK):
         n = min(BLOCK, hi - block)
@@ -61,7 +57,7 @@ def find_edges(
             found[block + i] = hit
             if hit:
                 weight, time = read_weight(v, slot), read_time(v, slot)
-                write_values(v, weights, times, block + i, weight, time)
+                write_value(v, advance(v, to, block + i), weight, time)
 
 
 @compiled
@@ -79,63 +75,38 @@ def count_neighbors(
 
 @compiled
 def read_neighbors(
-    v: View, lo: int, hi: int, ranks: Array, positions: Array, indptr: Array, ids: Array,
-    weights: int, times: int,
+    v: View, b: BesideView, limits: Array, firsts: Array, lo: int, hi: int, ranks: Array,
+    positions: Array, indptr: Array, ids: Array, to: Slot,
 ) -> None:  # fmt: skip
-    """Write the stored neighbours of queries lo … hi - 1, and their weights and times to columns
-    given by id(), 0 for none. ranks and positions come from `count_neighbors`."""
-    to = (ids.ctypes.data, data_if_any(weights), data_if_any(times))
-    for i in range(lo, hi):
-        rank, position, out = ranks[i], positions[i], indptr[i]
-        while out < indptr[i + 1]:
-            n = min(count_of(v, (1 << v.m) + rank) - position, indptr[i + 1] - out)
-            _copy_slots(v, rank, position, n, to, out)
-            out += n
-            rank, position = rank + 1, 0
-
-
-@compiled
-def read_seen(
-    v: View, b: BesideView, firsts: Array, limits: Array, lo: int, hi: int, ranks: Array,
-    positions: Array, indptr: Array, ids: Array, weights: int, times: int,
-) -> None:  # fmt: skip
-    """As `read_neighbors`, of neighbours at the queries' limits; firsts: as in
-    `count_neighbors`."""
+    """Write the neighbours of queries lo … hi - 1, as many as `indptr` has room for, and their
+    weights and times to the columns at `to`. In a mixed batch, `limits` has the queries' places;
+    ranks and positions come from `count_neighbors`, of the same firsts."""
     leaves = 1 << v.m
-    to = (ids.ctypes.data, data_if_any(weights), data_if_any(times))
     for i in range(lo, hi):
-        first, rank, position, out = firsts[i], ranks[i], positions[i], indptr[i]
-        row, seen, end = first_row(b, ZERO, first, ZERO), ZERO, first | MARKER
+        rank, position, out, stop = ranks[i], positions[i], indptr[i], indptr[i + 1]
+        limit = limits[i] if len(limits) else ZERO
+        row, seen, end = first_row(b, ZERO, firsts[i], ZERO), ZERO, firsts[i] | MARKER
         while seen >= 0:
-            seen, key, row = next_change(b, row, end, limits[i])
-            while rank < leaves:
-                count = count_of(v, leaves + rank)
-                here = lower_bound(v, segment_at(v, rank)[0], count, key)
-                _copy_slots(v, rank, position, here - position, to, out)
-                position, out = here, out + here - position
+            seen, key, row = next_change(b, row, end, limit)
+            while rank < leaves and out < stop:
+                count, at = count_of(v, leaves + rank), segment_at(v, rank)
+                here = lower_bound(v, at[0], count, key)
+                n = min(here - position, stop - out)
+                at = advance(v, at, position)
+                for k in range(n):
+                    ids[out + k] = np.uint32(load_u64(at[0] + k * 8) & LOW)
+                move_values(v, advance(v, to, out), at, n)
+                position, out = here, out + n
                 if here < count:
                     break
                 rank, position = rank + 1, 0
             if seen >= 0:
                 position = past(v, rank, position, key)
                 if is_there(b, seen):
-                    store_u32(to[0] + 4 * out, np.uint32(key & LOW))
+                    ids[out] = np.uint32(key & LOW)
                     weight, time = load_f64(b.weight + 8 * seen), load_i64(b.time + 8 * seen)
-                    write_values(v, to[1], to[2], out, weight, time)
+                    write_value(v, advance(v, to, out), weight, time)
                     out += 1
-
-
-@inlined
-def _copy_slots(v: View, rank: int, position: int, n: int, to: Slot, out: int) -> None:
-    """Copy n slots of a segment from a position on, to rows from `out` on of columns by address:
-    ids, weights, times, 0 for none."""
-    at = advance(v, segment_at(v, rank), position)
-    for k in range(n):
-        store_u32(to[0] + 4 * (out + k), np.uint32(load_u64(at[0] + k * 8) & LOW))
-    if to[1]:
-        move_bytes(to[1] + out * v.weight_bytes, at[1], n * v.weight_bytes)
-    if to[2]:
-        move_bytes(to[2] + out * 8, at[2], n * 8)
 
 
 @compiled
