@@ -65,6 +65,15 @@ class View(NamedTuple):
 
 
 @inlined
+def view_at(at: int) -> View:
+    """The one whose words are at an address."""
+    return View(
+        load_i64(at), load_i64(at + 8), load_i64(at + 16), load_i64(at + 24), load_i64(at + 32),
+        load_i64(at + 40), load_i64(at + 48), load_i64(at + 56), load_i64(at + 64),
+    )  # fmt: skip
+
+
+@inlined
 def level_and_offset(rank: int, m: int) -> tuple[int, int]:
     """The allocation that holds segment `rank`, and its index there. 0 <= rank < 2^m."""
     if rank == 0:

@@ -33,16 +33,6 @@ def join_leaves(leaves: Leaves, starts: Array, lengths: Array) -> int:
     return n
 
 
-@compiled
-def run_starts(keys: Array, edges: Array) -> None:
-    """Move each inner edge of a chunking forward to the start of a run, in place."""
-    for i in range(1, len(edges) - 1):
-        at = max(edges[i], edges[i - 1])
-        while 0 < at < len(keys) and keys[at] == keys[at - 1]:
-            at += 1
-        edges[i] = at
-
-
 @inlined
 def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
     """Write the keys of the rows that insert or delete an edge or a marker, and which of them are
@@ -58,23 +48,19 @@ def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
 
 
 @compiled
-def changes(n: int, key: int, action: int, most: int) -> tuple[Array, Array]:
-    """(keys, inserted) of `write_changes`, at most `most` of them. Rows are given by address: see
-    Rows."""
+def changes(rows: Rows, most: int) -> tuple[Array, Array]:
+    """(keys, inserted) of `write_changes`, at most `most` of them."""
     keys = np.empty(most + 1, np.uint64)
     inserted = np.empty(most + 1, np.bool_)
-    found = write_changes(Rows(n, key, 0, action, 0), keys, inserted)
+    found = write_changes(rows, keys, inserted)
     return keys[:found], inserted[:found]
 
 
 def run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
     """The edges of these ranges of rows, moved on so that no run of equal keys is cut."""
-    edges = [0, *(hi for _, hi in ranges)]
-    if len(edges) == 2:
-        return edges
-    moved = np.array(edges)
-    run_starts(key, moved)
-    return moved.tolist()
+    *inner, end = (hi for _, hi in ranges)
+    before = key[np.array(inner, np.int64) - 1]
+    return [0, *np.searchsorted(key, before, "right").tolist(), end]
 
 
 def joined(tallies: list[Array]) -> Array:

@@ -1,4 +1,4 @@
-"""Reading a store on the CPU: the queries of lpma/backend/reading.py. query.py has the kernels, and
+"""Reading a store on the CPU: the queries of protocol.Reading. query.py has the kernels, and
 export.py what copies whole stores. `beside` is the batch whose queries they are, if it is mixed.
 """
 
