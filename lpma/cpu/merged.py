@@ -106,7 +106,8 @@ def merge(
         [(*cut, places, shifts, indices, new_indices)
          for cut in cuts(len(indices), TILE, per_thread=8)],
     )  # fmt: skip
-    _put(keys, places, shifts, new_indices)
+    comes = changed.comes
+    new_indices[places[comes] + shifts[:-1][comes]] = keys[comes] & LOW
     return new_indptr, new_indices, memory
 
 
@@ -211,11 +212,3 @@ def _move_entries(
         for i in range(len(run)):
             to[i] = run[i]
         at = end
-
-
-@compiled
-def _put(keys: Array, places: Array, shifts: Array, new: Array) -> None:
-    """Write the entries that come."""
-    for j in range(len(keys)):
-        if shifts[j + 1] > shifts[j]:
-            new[places[j] + shifts[j]] = np.uint32(keys[j] & LOW)
