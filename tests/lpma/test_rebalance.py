@@ -23,10 +23,10 @@ from tests.support.plan_oracles import bottom_up as slow_bottom_up
 from tests.support.plan_oracles import top_down as slow_top_down
 
 
-def plan_by(into: Any, counts: Any, touched: Any, *bounds: Any) -> rebalance.WindowPlan:
+def plan_by(into: Any, counts: Any, touched: Any, most: Any, least: Any) -> Any:
     space = np.empty((rebalance.PLAN_COLUMNS, len(touched.rank) + 1), np.int32)
     rounds = np.empty(rebalance.MAX_ROUNDS, np.int64)
-    return rebalance.plan(into, counts, touched, *bounds, space, rounds)
+    return rebalance.plan(into, counts, touched, most, least, space, rounds)
 
 
 plan_bottom_up = partial(plan_by, rebalance.bottom_up.plan_into)

@@ -32,13 +32,12 @@ from ..values import (
     Implied,
     Single,
 )
-from . import beside, commit, export, fused, keys, locate, one, partition, reads, segments, shapes
+from . import beside, commit, export, fused, keys, locate, one, reads, segments, shapes
 from .beside import Beside
+from .fold import TALLIED, TOUCHED, UNCHANGED
 from .fused import addresses
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
-from .partition import ROWS_PER_TASK, run_edges
 from .rebalance import MAX_M, WindowPlan, count_work
-from .resolve import TALLIED, TOUCHED, UNCHANGED
 from .segments import Segments
 from .sort import sort_pairs
 from .workspace import Workspace
@@ -157,7 +156,7 @@ class NumbaBackend(Defaults):
         key, in_spare = rows.key, rows.in_spare
         store, columns = segments.view, staged.view
         sorted_rows = self.workspace.row_view(n, in_spare)
-        edges = run_edges(key, cuts(n, ROWS_PER_TASK))
+        edges = locate.run_edges(key, cuts(n, locate.ROWS_PER_TASK))
         # Each task lists its touched leaves apart: no more than its rows, or than the store has.
         room = min(1 << segments.m, max((hi - lo for lo, hi in pairwise(edges)), default=0))
         self.workspace.leaves.reserve(room * (len(edges) - 1))
@@ -174,9 +173,9 @@ class NumbaBackend(Defaults):
         count = int(tallies[0][TOUCHED])
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
-            count = partition.join_leaves(leaves, np.array(starts), lengths)
+            count = locate.join_leaves(leaves, np.array(starts), lengths)
         return Located.of(
-            staged, key, Touched(space, count), partition.joined(tallies).tolist(),
+            staged, key, Touched(space, count), locate.joined(tallies).tolist(),
             self.workspace, segments.m, in_spare,
         )  # fmt: skip
 

@@ -35,7 +35,7 @@ class BatchView(NamedTuple):
 
     A batch is plain if all operations append positive weights: then nothing needs to be read to
     know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
-    counts then: the operations that change nothing, see resolve.py."""
+    counts then: the operations that change nothing, see fold.py."""
 
     kind: int  # uint8
     kind_step: int  # 0 or 1

@@ -36,9 +36,8 @@ from .addressing import (
 )
 from .batch_view import BatchView, Rows, row_key, row_place
 from .fold import apply_operation
-from .locate import BLOCK, find_leaves, find_slots
+from .locate import BLOCK, ROWS_PER_TASK, find_leaves, find_slots, run_edges
 from .located import KeyRows, StagedBatch
-from .partition import ROWS_PER_TASK, run_edges
 from .segments import Segments
 from .workspace import Workspace
 

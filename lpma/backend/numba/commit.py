@@ -20,7 +20,7 @@ from ...pma.density import bounds
 from ...pma.layout import Size
 from ...pma.strategy import TOP_DOWN
 from ..values import INSERT, Changed
-from . import fused, move, partition, rebalance
+from . import fused, keys, locate, move, rebalance
 from .addressing import Slot, View, further
 from .located import Located
 from .rebalance import SPARE, WindowPlan, bottom_up, top_down
@@ -83,7 +83,7 @@ def changes_of(located: Located, most: int) -> Changed:
     if changed > most:
         return None
     try:
-        return partition.changes(located.rows, changed)
+        return keys.changes(located.rows, changed)
     except MemoryError:  # the batch is applied; the history may forget
         return None
 
@@ -201,7 +201,7 @@ def _gathered_rows(segments: Segments, located: Located) -> tuple[Slot, int]:
     """What a batch puts into an empty store, in a buffer; and how many slots."""
     view, batch, rows, total = segments.view, located.staged.view, located.rows, located.tally.delta
     n = len(located.key)
-    pieces = list(pairwise(partition.run_edges(located.key, cuts(n, partition.ROWS_PER_TASK))))
+    pieces = list(pairwise(locate.run_edges(located.key, cuts(n, locate.ROWS_PER_TASK))))
     action = located.workspace.actions(n)
     starts = np.cumsum([0] + [np.count_nonzero(action[lo:hi] == INSERT) for lo, hi in pieces])
     buffer = located.workspace.slot_buffer(segments, "large", total)

@@ -26,16 +26,15 @@ from ..values import BOTH
 from . import locate, move, rebalance, sort
 from .addressing import View, view_at
 from .batch_view import LEAF_COLUMNS, Leaves, Rows, batch_at
-from .keys import write_keys
+from .fold import SLOTS, TALLIED, TOUCHED, UNCHANGED
+from .keys import write_changes, write_keys
 from .move import BATCH, LEAVES, ROWS, SLOT, VIEW, gather_at
-from .partition import write_changes
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS, SPARE, bottom_up, top_down
-from .resolve import SLOTS, TALLIED, TOUCHED, UNCHANGED
 
 SMALL_ROWS = 1 << 14
 BOUNDS = len(View._fields)  # where the bounds begin in a store's record
 
-# What is reported: indices of an int64 array, after the entries of the tally (resolve.py). `apply`
+# What is reported: indices of an int64 array, after the entries of the tally (fold.py). `apply`
 # alone writes the last three.
 PLANNED, WINDOWS, ROUNDS, REDUNDANT, HELD, HIGHEST, APPLIED, WORK, KEYS = range(
     TALLIED, TALLIED + 9

@@ -1,4 +1,5 @@
-"""From a batch's rows to key operations: the 64-bit keys that a store sorts and locates.
+"""From a batch's rows to key operations, the 64-bit keys that a store sorts and locates; and from
+what these do to the changes that are told.
 
 A row gives one key, `src << 32 | dst`; reversed for an in-neighbour store; both, for an
 undirected graph (a loop once). A vertex operation gives its marker key, in the out-store only.
@@ -12,10 +13,11 @@ import numpy as np
 from ...arrays import Array
 from ...batch.columns import FIRST_QUERY, Kind
 from ...cpu.instructions import load_u8, load_u32
-from ...cpu.jit import compiled
+from ...cpu.jit import ZERO, compiled, inlined
 from ...pma.keys import HALF
-from ..values import BOTH, REVERSE
+from ..values import BOTH, DELETE, INSERT, REVERSE
 from .addressing import MARKER
+from .batch_view import Rows, row_action, row_key
 
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
@@ -47,3 +49,26 @@ def write_keys(
             keys[n], places[n] = (v << HALF) | u, row
             n += 1
     return n
+
+
+@inlined
+def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
+    """Write the keys of the rows that insert or delete an edge or a marker, and which of them are
+    inserted. Returns how many there are; the arrays have room for one more, if for fewer than rows.
+    Every row is written, without a branch on its action, and the next one may overwrite it."""
+    found = ZERO
+    for row in range(rows.n):
+        action = row_action(rows, row)
+        keys[found] = row_key(rows, row)
+        inserted[found] = action == INSERT
+        found += np.int64((action == INSERT) | (action == DELETE))
+    return found
+
+
+@compiled
+def changes(rows: Rows, most: int) -> tuple[Array, Array]:
+    """(keys, inserted) of `write_changes`, at most `most` of them."""
+    keys = np.empty(most + 1, np.uint64)
+    inserted = np.empty(most + 1, np.bool_)
+    found = write_changes(rows, keys, inserted)
+    return keys[:found], inserted[:found]

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ...arrays import address
 from ..values import Array, Tally
 from .batch_view import BatchView, Leaves, Rows
+from .fold import TALLIED, TOUCHED, UNCHANGED
 from .fused import HIGHEST, PLANNED, WINDOWS
 from .rebalance import WindowPlan
-from .resolve import TALLIED, TOUCHED, UNCHANGED
 from .segments import Segments
 from .workspace import Workspace
 
@@ -123,7 +123,7 @@ class Located:
         staged: StagedBatch, key: Array, touched: Touched, report: list[int],
         workspace: Workspace, m: int, in_spare: bool = False,
     ) -> Located:  # fmt: skip
-        """From a report that begins with the entries of a tally (resolve.py)."""
+        """From a report that begins with the entries of a tally (fold.py)."""
         unchanged, tally = report[UNCHANGED:TALLIED], tally_of(report)
         tally.touched = touched.n
         return Located(staged, key, touched, tally, unchanged, workspace, m, in_spare)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....cuda import driver
 from ....cuda.launch import blocks_for
-from ...ages import SAMPLED_SEGMENTS
+from ...defaults import SAMPLED_SEGMENTS
 from ..launch.options import THREADS
 from ..store.segments import Segments
 from ..streams import Context
