@@ -20,8 +20,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..pma.keys import HALF, LOW
-from .addresses import data, data_if_any
 from .instructions import (
+    data,
+    data_if_any,
     load_i64,
     load_u8,
     load_u32,

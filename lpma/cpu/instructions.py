@@ -16,6 +16,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ..arrays import DATA
+from .jit import inlined
+
 COMPARED = 32  # keys compared at once
 GROUP = 8  # slots moved at once
 LINE = 64  # bytes of a line of the caches
@@ -101,6 +104,21 @@ store_u16 = _storer(types.uint16)
 store_u8 = _storer(types.uint8)
 store_f32 = _storer(types.float32)
 store_f64 = _storer(types.float64)
+
+
+@inlined
+def data(array: int) -> int:
+    """The address of the first entry of an array that is given by its id(). Numba compiles a kernel
+    anew for each dtype, for read-only arrays and for strided ones: arrays from callers are passed
+    like this. It also costs less than passing the array, or its address. REQUIRES: the array is
+    contiguous and outlives the call."""
+    return load_i64(array + DATA)
+
+
+@inlined
+def data_if_any(array: int) -> int:
+    """The same; 0 for 0, which stands for no array."""
+    return data(array) if array else 0
 
 
 @instruction(_int, _int)

@@ -54,7 +54,7 @@ from .batch_view import (
 _INSERT, _DELETE, _ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 _EXPIRE = int(Kind.EXPIRE)
 
-FOLDED, PRESENT, ABSENT, AGED = range(4)  # the outcomes of a batch's runs
+FOLDED, PRESENT, ABSENT = range(3)  # the outcomes of a batch's runs
 
 # What a located chunk will do, in numbers: indices of its int64[TALLIED] tally. From UNCHANGED on,
 # the counts by reason of counters.py: of rising and of falling edges (fold.falling).
@@ -222,19 +222,12 @@ def unchanged_at(tally: Array) -> int:
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
     """The outcome of every run, whatever is stored, if all operations of a batch are the same:
-    appending positive weights, or deleting; AGED if all let edges expire. Else FOLDED."""
+    appending positive weights, or deleting. Else FOLDED."""
     if batch.plain:
         return PRESENT
     if batch.kind_step:
         return FOLDED
-    kind = load_u8(batch.kind)
-    return ABSENT if kind == _DELETE else AGED if kind == _EXPIRE else FOLDED
-
-
-@inlined
-def reads_values(outcome: int) -> bool:
-    """Whether the outcome depends on the weights or times stored."""
-    return outcome != PRESENT and outcome != ABSENT
+    return ABSENT if load_u8(batch.kind) == _DELETE else FOLDED
 
 
 @inlined
@@ -277,14 +270,6 @@ def settle_run(
             at = advance(v, segment_at(v, w - (1 << v.m)), position)
             weight, time = read_weight(v, at), read_time(v, at)
         present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time, unchanged_at(tally))
-    elif outcome == AGED:
-        if found:
-            time = read_time(v, advance(v, segment_at(v, w - (1 << v.m)), position))
-            present = True
-            for row in range(lo, hi):
-                present &= time >= load_i64(batch.time + row_place(rows, row) * batch.time_step)
-            way = falling(row_key(rows, lo)) * REASONS
-            tally[UNCHANGED + way + EXPIRED] += np.int64(not present)
     elif outcome == ABSENT:
         way = falling(row_key(rows, lo)) * REASONS
         tally[UNCHANGED + way + DELETE_ABSENT] += hi - lo - np.int64(found)

@@ -17,9 +17,8 @@ import numpy as np
 from numba import carray, types
 
 from ...arrays import Array
-from ...cpu.addresses import data
 from ...cpu.calls import ByAddress
-from ...cpu.instructions import at_bool, at_i32, at_i64, at_u32, at_u64
+from ...cpu.instructions import at_bool, at_i32, at_i64, at_u32, at_u64, data
 from ...cpu.jit import compiled, inlined
 from ...pma.counters import LAYERS, REASONS
 from ..values import BOTH

@@ -58,7 +58,6 @@ from .fold import (
     TOUCHED,
     new_tally,
     outcome_of_all,
-    reads_values,
     settle_append,
     settle_run,
 )
@@ -233,7 +232,7 @@ def _by_block(
     while n:
         # The next block's leaves are prefetched before this block's are read.
         following = find_leaves(v, batch, rows, starts[n], hi, next_starts, next_windows)
-        find_slots(v, rows, starts, windows, slots, n, reads_values(outcome))
+        find_slots(v, rows, starts, windows, slots, n, outcome == FOLDED)
         for i in range(n):
             start, end, p = starts[i], starts[i + 1], windows[i]
             if outcome == PRESENT:
@@ -266,7 +265,7 @@ def _by_leaf(
 ) -> int:  # fmt: skip
     """As locate, for no fewer rows than segments. Returns the number of touched leaves."""
     first_leaf = 1 << v.m
-    folded = reads_values(outcome)
+    folded = outcome == FOLDED
     ahead = OPERATIONS_AHEAD if brings_columns(batch) else 0
     t, row, p, end = ZERO, lo, ONE, np.uint64(0)
     loops, largest = ZERO, -ONE

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ....arrays import Array
 from ....cpu.jit import compiled, inlined
 
@@ -41,11 +39,6 @@ class WindowPlan(NamedTuple):
     @property
     def num_rounds(self) -> int:
         return len(self.rounds) - 1
-
-    @property
-    def alone(self) -> Array:
-        """The touched leaves that no listed window takes in, by index."""
-        return np.flatnonzero(self.touched.flags & ROLLED == 0)
 
     @property
     def window(self) -> Array:
