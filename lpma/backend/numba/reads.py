@@ -128,7 +128,9 @@ def reach(
 
 def _seen(beside: Beside | None, limits: Array | None) -> tuple[BesideView, Array]:
     """What kernels get of a mixed batch, and the queries' places in it; nothing outside of one."""
-    return NOTHING_BESIDE if beside is None else beside.view, UNREAD if limits is None else limits
+    if beside is None or limits is None:
+        return NOTHING_BESIDE, UNREAD
+    return beside.view, limits
 
 
 def has_in_edges(segments: Segments, targets: Array) -> Array:
