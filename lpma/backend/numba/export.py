@@ -223,8 +223,8 @@ def value_columns(
 def into(
     segments: Segments, keys: Array | None, weights: Array | None, times: Array | None
 ) -> tuple[View, Slot]:
-    """What a kernel that writes these columns gets: a view of the store in which those that are
-    not there are off, and their addresses."""
+    """What a kernel that writes these columns (keys, or ids) gets: a view of the store in which
+    those that are not there are off, and their addresses."""
     key, weight, time = (0 if c is None else address(c) for c in (keys, weights, times))
     view = segments.view._replace(
         weight_bytes=0 if weights is None else weights.itemsize, time_bytes=8 if time else 0

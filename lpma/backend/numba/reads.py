@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
-from ...cpu.instructions import load_f64, load_i64, load_u64
+from ...cpu.instructions import load_f64, load_i64, load_u64, store_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW, keys_of
@@ -113,9 +113,9 @@ def _read(
     np.cumsum(counts, out=indptr[1:])
     n = int(indptr[-1])
     ids, columns = np.empty(n, np.uint32), value_columns(segments, n, values)
-    view, to = into(segments, None, *columns)
+    view, to = into(segments, ids, *columns)
     of, pieces = (view, *_seen(beside, limits), firsts), cuts(len(counts), QUERIES_PER_TASK, 4)
-    run_all(_read_neighbors, [(*of, *piece, *places, indptr, ids, to) for piece in pieces])
+    run_all(_read_neighbors, [(*of, *piece, *places, indptr, to) for piece in pieces])
     return indptr, ids, *columns
 
 
@@ -219,11 +219,12 @@ def _count_neighbors(
 @compiled
 def _read_neighbors(
     v: View, b: BesideView, limits: Array, firsts: Array, lo: int, hi: int, ranks: Array,
-    positions: Array, indptr: Array, ids: Array, to: Slot,
+    positions: Array, indptr: Array, to: Slot,
 ) -> None:  # fmt: skip
-    """Write the neighbours of queries lo … hi - 1, as many as `indptr` has room for, and their
-    weights and times to the columns at `to`. In a mixed batch, `limits` has the queries' places;
-    ranks and positions come from `_count_neighbors`, of the same firsts."""
+    """Write the neighbours of queries lo … hi - 1, as many as `indptr` has room for, with their
+    weights and times, to the columns at `to`, of which the first is of uint32. In a mixed batch,
+    `limits` has the queries' places; ranks and positions come from `_count_neighbors`, of the same
+    firsts."""
     leaves = 1 << v.m
     for i in range(lo, hi):
         rank, position, out, stop = ranks[i], positions[i], indptr[i], indptr[i + 1]
@@ -233,11 +234,13 @@ def _read_neighbors(
             seen, key, row = next_change(b, row, end, limit)
             while rank < leaves and out < stop:
                 count, at = count_of(v, leaves + rank), segment_at(v, rank)
-                here = lower_bound(v, at[0], count, key)
-                n = min(here - position, stop - out)
+                here = min(count, position + stop - out)
+                if seen >= 0:
+                    here = lower_bound(v, at[0], count, key)
+                n = here - position
                 at = advance(v, at, position)
                 for k in range(n):
-                    ids[out + k] = np.uint32(load_u64(at[0] + k * 8) & LOW)
+                    store_u32(to[0] + 4 * (out + k), np.uint32(load_u64(at[0] + k * 8) & LOW))
                 move_values(v, advance(v, to, out), at, n)
                 position, out = here, out + n
                 if here < count:
@@ -246,7 +249,7 @@ def _read_neighbors(
             if seen >= 0:
                 position = past(v, rank, position, key)
                 if is_there(b, seen):
-                    ids[out] = np.uint32(key & LOW)
+                    store_u32(to[0] + 4 * out, np.uint32(key & LOW))
                     weight, time = load_f64(b.weight + 8 * seen), load_i64(b.time + 8 * seen)
                     write_value(v, advance(v, to, out), weight, time)
                     out += 1
