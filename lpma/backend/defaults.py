@@ -14,11 +14,11 @@ import numpy as np
 from ..arrays import to_host
 from ..batch.columns import Columns
 from ..pma.keys import HALF, LOW, one_id
-from ..pma.layout import NO_LEVEL
-from . import ages
+from ..pma.layout import NO_LEVEL, by_place
 from .values import REFUSED, Array, Single
 
 NOTHING_DONE: Single = (REFUSED, 0, 0, 0)
+SAMPLED_SEGMENTS = 512
 
 
 class Defaults:
@@ -89,11 +89,30 @@ class Defaults:
         """Every method returns when its work is done."""
 
     def since(self, segments: Any, before: int) -> Any:
+        """Slots without the edges older than a time, and how many of those were loops."""
         backend: Any = self
-        return ages.without_older(backend.slots(segments), before)
+        keys, weights, times = backend.slots(segments)
+        stays = (times >= before) | ((keys & LOW) == LOW)
+        gone, rows = keys[~stays], np.flatnonzero(stays)
+        loops = int(np.count_nonzero((gone >> HALF) == (gone & LOW)))
+        return (keys[rows], None if weights is None else weights[rows], times[rows]), loops
 
     def sampled_times(self, segments: Any) -> Array:
-        return ages.sampled_times(segments)
+        """From some segments, evenly spread, markers included. In a level every segment is a row
+        of slots, filled from the left, and their counts are a slice of the window counts with a
+        stride, in another order (layout.py). So a level takes a few calls of NumPy."""
+        m, size, counts = segments.m, segments.segment_size, segments.counts
+        assert segments.times is not None
+        leaves = 1 << m
+        step = max(1, leaves // SAMPLED_SEGMENTS)
+        found = []
+        for level, times in enumerate(segments.times):
+            first = 0 if level == 0 else 1 << (m - level)
+            held = counts[leaves + first :: 2 * first] if first else counts[leaves : leaves + 1]
+            times, held = times.reshape(-1, size)[::step], by_place(held)[::step]
+            filled = np.arange(size, dtype=held.dtype) < held[:, None]
+            found.append(times[filled])
+        return np.concatenate(found)
 
     def any_older(self, segments: Any, times: Array, before: int) -> Callable[[], bool]:
         found = bool((times < before).any())

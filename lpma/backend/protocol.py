@@ -3,10 +3,8 @@
 Host logic (strategies, bounds, expansion, statistics) is written once, in lpma.py
 and the files beside it, against these protocols. A backend is not a second store: it sorts a batch,
 locates it, plans and moves it, answers queries and exports, and knows nothing of why. values.py
-says what passes between the two; shaping.py and reading.py are part of it: whole
-stores, and what changes nothing.
-tests/lpma/test_conformance.py holds every backend to the numbered lines, and a slow one,
-tests/support/slow_backend.py, does the least that they ask.
+says what passes between the two. tests/lpma/test_conformance.py holds every backend to the numbered
+lines, and a slow one, tests/support/slow_backend.py, does the least that they ask.
 
 Two rules stand above all methods.
 [A1] Planning publishes nothing. Until `commit`, the published segments are as they were, but for
@@ -30,8 +28,6 @@ import numpy as np
 from ..batch.columns import Columns
 from ..pma.counters import Stats
 from ..pma.layout import Size
-from .reading import Reading
-from .shaping import Shaping
 from .values import (
     Array,
     Committed,
@@ -51,6 +47,56 @@ Keys = TypeVar("Keys", bound=KeyRows)
 Found = TypeVar("Found", bound=Located)
 Result = TypeVar("Result")
 Windows = TypeVar("Windows", bound=Plan)
+Stored = TypeVar("Stored", bound=Segments, contravariant=True)
+Asking = TypeVar("Asking", bound=StagedBatch, contravariant=True)
+
+SlotColumns = tuple[Array, Array | None, Array | None]
+
+
+class Shaping(Protocol[Shape]):
+    """Whole stores: made, grown by a level or a part of one, shrunk by a level."""
+
+    way_out: str  # what a user can do where `most_levels` is not enough
+
+    def most_levels(self, segment_size: int) -> int:
+        """The highest m that the backend's arithmetic can number. The host never exceeds it."""
+
+    def parted_from(self, segment_size: int) -> int:
+        """The first level that comes in parts (layout.py), 3 or more. Above `most_levels` where the
+        backend keeps whole levels alone."""
+
+    def empty(
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool
+    ) -> Shape:  # fmt: skip
+        """[S1] ENSURES: one segment with nothing in it, and the columns asked for."""
+
+    def build(
+        self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
+    ) -> Shape:
+        """A store of whole columns. keys: uint64[n]; weights and times: [n]; None: no such column.
+        [S2] REQUIRES: the keys strictly rise, and the root has room for n.
+        [S3] ENSURES: of the s segments that are there, number k in key order holds slots
+        k n / s … (k + 1) n / s - 1; one that is not there has its successor's fence."""
+
+    def expand(self, segments: Shape, size: Size) -> Shape:
+        """A level more, or a part of one. REQUIRES: `size` is the next larger one (`Size.larger`),
+        whole where `parted_from` says so; nothing is planned for `segments`.
+        [S4] ENSURES: the same slots in the same arrays. With a level more rank i is rank 2 i, and
+        every segment of odd rank is empty and has its successor's fence, those that are not there
+        too. With a part more the tree is the same. `segments` is as it was."""
+
+    def even_out(self, segments: Shape, layer: int, first: int, last: int) -> None:
+        """A published store has got a part of a level more. REQUIRES: nothing is located;
+        `layer` is layout.even_layer, and not 0.
+        [S7] ENSURES: the same slots, windows first … last - 1 of that layer, counted from the left,
+        each spread evenly. Raises MemoryError, and then nothing is written."""
+
+    def shrink(self, segments: Shape, most: Array) -> tuple[Shape, Array]:
+        """One level less, the last whole. Returns (the store, windows rebalanced by layer
+        int64[m]). most: int64[m], what windows of the smaller store may hold. REQUIRES: its root
+        has room.
+        [S5] ENSURES: the same slots; a pair of segments that fits into one shares it, one that
+        does not is spread evenly with what is around it. `segments` must not be used any more."""
 
 
 class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
@@ -168,6 +214,133 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         if the store would have to grow or shrink, or if windows would cost more than `most_cost`
         (see Costs): then the batch is located, with `staged` beside it, or nothing is done (None),
         and what is published is as it was."""
+
+
+class Reading(Protocol[Stored, Asking]):
+    """Queries of a store, and copies of what it holds, which change nothing. For all methods:
+
+    [R1] REQUIRES: outside a mixed batch `staged` is None, and `limits` means nothing; inside one
+         `staged` is the batch that `sort_beside` was given, and `limits` int64[q] are places in it,
+         one per query.
+    [R2] ENSURES: a query with limit p sees what the batch's operations at places below p, one after
+         the other, make of what was stored before; without a batch, it sees what is stored.
+    [R3] ENSURES: no array of the store is written.
+    Vertices are uint32, keys are src << 32 | dst; results lie where the store is, inputs anywhere.
+    """
+
+    def find_edges(
+        self, segments: Stored, staged: Asking | None, src: Array, dst: Array | None,
+        limits: Array | None, unseen: bool = False,
+    ) -> SlotColumns:  # fmt: skip
+        """(found bool[q], weights, times int64[q]) of edges (src[i], dst[i]); dst None: of the
+        markers of the vertices `src`.
+        [R4] ENSURES: weights and times are 0 where not found; None if the store keeps none. If the
+        ids are a caller's that nobody has looked at, `unseen`, raises BatchError if one that lies
+        on a device is 2^32 - 1, which is no id. REQUIRES: then there is no batch."""
+
+    def count_neighbors(
+        self, segments: Stored, staged: Asking | None, vertices: Array, limits: Array | None,
+        unseen: bool = False,
+    ) -> Array:  # fmt: skip
+        """int64[q].
+        [R5] ENSURES: the edges out of each vertex are counted, but not its marker. Raises
+        BatchError as `find_edges` does."""
+
+    def neighbors(
+        self,
+        segments: Stored,
+        staged: Asking | None,
+        vertices: Array,
+        limits: Array | None,
+        values: bool,
+    ) -> tuple[Array, Array, Array | None, Array | None]:
+        """(indptr int64[q+1], ids uint32, weights, times).
+        [R6] ENSURES: the neighbours of query i are ids[indptr[i]:indptr[i+1]], rising, without a
+        marker. Weights and times are None without `values`, or if the store keeps none. Raises
+        BatchError if `vertices` lie on a device and one of them is 2^32 - 1."""
+
+    def reach(
+        self, segments: Stored, staged: Any, vertices: Any, steps: Array, limits: Array | None,
+        largest_vertex: Callable[[], int],
+    ) -> tuple[Array, Array] | None:  # fmt: skip
+        """(indptr int64[q+1], ids uint32) of the vertices within 1 … steps[i] steps of vertices[i],
+        rising; one is its own only if it is reached again. None if that would take too much memory,
+        or where it is not offered within a batch. staged, limits: as for a query (reading.py).
+        steps: int64[q], on the host, from 1 on; q > 0. largest_vertex: says the largest id of an
+        edge, outside a batch; that may be a scan."""
+
+    def neighbors_from(
+        self, segments: Stored, vertex: int, first: int, most: int
+    ) -> tuple[Array, Array | None, Array | None]:
+        """(ids uint32, weights, times): a piece of one row, at a cost that on the host depends on
+        the piece alone. REQUIRES: `vertex` and `first` are less than 2^32.
+        [R21] ENSURES: they are what `neighbors` gives of that vertex, without the ids below
+        `first`, and without all but `most` of the others, which are the lowest."""
+
+    def has_in_edges(self, segments: Stored, targets: Array) -> Array:
+        """bool[q], by a scan of the store. [R7] REQUIRES: targets never fall; they may repeat.
+        [R8] ENSURES: whether an edge goes into each of them."""
+
+    def scan_targets(self, segments: Stored, targets: Array) -> tuple[Array, Array]:
+        """(index of the target int64[e], source uint32[e]), by a scan. [R15] REQUIRES: targets
+        rise, none twice.
+        [R9] ENSURES: there is one entry for each edge into any of them, in no order."""
+
+    def largest_vertex(self, segments: Stored) -> int:
+        """[R10] ENSURES: the largest id that an edge or a marker has; -1 for an empty store."""
+
+    def csr_rows(
+        self, segments: Stored, num_rows: int, num_edges: int, markers: bool
+    ) -> tuple[Array, Array]:
+        """(indptr int64[num_rows+1], indices uint32[num_edges]).
+        [R11] REQUIRES: num_rows is above every id, num_edges is the number of slots without
+        the markers, `markers` says whether there are any.
+        [R12] ENSURES: row u is the neighbours of u, rising, markers left out."""
+
+    def taker(self) -> Any:
+        """For whom a snapshot is taken now: None, or the caller's stream (snapshot.deferred.Taker).
+        Equal ones
+        may share arrays. One that `waits` can be given them from another thread."""
+
+    def csr_columns(
+        self, segments: Stored, num_edges: int, markers: bool, taker: Any
+    ) -> tuple[Array | None, Array | None]:
+        """(weights, times) of those rows for `taker`, as long as the store has not changed."""
+
+    def slots(self, segments: Stored, values: bool = True) -> SlotColumns:
+        """(keys uint64[num_slots], weights, times).
+        [R13] ENSURES: all filled slots, markers too, by rising key; without `values` the keys
+        alone."""
+
+    def older(self, segments: Stored, before: int) -> tuple[Array, Array]:
+        """(keys uint64[n], times int64[n]). REQUIRES: the store keeps times.
+        [R17] ENSURES: all edges whose time is less than `before`, without markers, in no order."""
+
+    def since(self, segments: Stored, before: int) -> tuple[SlotColumns, int]:
+        """(slots as `slots` has them, int). REQUIRES: as `older`.
+        [R20] ENSURES: all filled slots but those that `older` gives, and how many of those are
+        loops."""
+
+    def sampled_times(self, segments: Stored) -> Array:
+        """int64, on the host. REQUIRES: as `older`.
+        [R18] ENSURES: the times of some filled slots, spread over the whole store; of at least one
+        if there is one."""
+
+    def any_older(self, segments: Stored, times: Array, before: int) -> Callable[[], bool]:
+        """A look at a batch's times, on the host or where the store is; it need not be over when
+        this returns. REQUIRES: whoever calls this again has no use for the last answer.
+        [R19] ENSURES: what is returned says, when it is called, whether a time was less than
+        `before`."""
+
+    def copy_slots(
+        self, segments: Stored, keys: Array, weights: Array | None, times: Array | None
+    ) -> None:
+        """[R14] ENSURES: host arrays of num_slots entries hold what `slots` gives when this
+        returns."""
+
+    def host_memory(self, size: int) -> Array:
+        """[R16] ENSURES: at least uint8[size] on the host, not initialized, from which copies of
+        a growing store are cheap. Raises MemoryError."""
 
 
 class Better(Protocol):

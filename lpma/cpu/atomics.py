@@ -8,45 +8,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import impl_ret_untracked
 from numba.extending import intrinsic
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Where array[index] lies, of the first two arguments."""
+    array = signature.args[0]
+    view = context.make_array(array)(context, builder, args[0])
+    return cgutils.get_item_pointer(context, builder, array, view, [args[1]])
 
 
 @intrinsic
 def compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
     """Set array[index] to `value` if it is `expected`. Returns whether it was. `index` is not
     checked, here and below; arrays are one-dimensional, of integers."""
-    dtype = array.dtype
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array_type = signature.args[0]
-        view = context.make_array(array_type)(context, builder, args[0])
-        place = cgutils.get_item_pointer(context, builder, array_type, view, [args[1]])
-        swapped = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
-        result = builder.extract_value(swapped, 1)
-        assert result.type == ir.IntType(1)
-        return impl_ret_untracked(context, builder, signature.return_type, result)
+        place = _place(context, builder, signature, args)
+        return builder.extract_value(builder.cmpxchg(place, *args[2:], "seq_cst", "seq_cst"), 1)
 
-    return types.boolean(array, types.intp, dtype, dtype), codegen
+    return types.boolean(array, types.intp, array.dtype, array.dtype), codegen
 
 
 def _operation(name: str, ordering: str) -> Any:
     @intrinsic
     def operation(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
         """Add `value` to array[index], or put it there. Returns what was there before."""
-        dtype = array.dtype
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            array_type = signature.args[0]
-            view = context.make_array(array_type)(context, builder, args[0])
-            place = cgutils.get_item_pointer(context, builder, array_type, view, [args[1]])
-            result = builder.atomic_rmw(name, place, args[2], ordering)
-            return impl_ret_untracked(context, builder, signature.return_type, result)
+            place = _place(context, builder, signature, args)
+            return builder.atomic_rmw(name, place, args[2], ordering)
 
-        return dtype(array, types.intp, dtype), codegen
+        return array.dtype(array, types.intp, array.dtype), codegen
 
     return operation
 

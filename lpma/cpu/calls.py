@@ -21,7 +21,8 @@ from functools import cached_property
 from typing import Any
 
 from numba import typeof, types
-from numba.extending import intrinsic
+
+from .instructions import instruction
 
 
 class ByAddress:
@@ -48,14 +49,11 @@ def record_type(record: Any) -> Any:
 
 
 def _caller(returns: Any, takes: tuple[Any, ...]) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    # Arguments one by one: a tuple would count references to its arrays.
+    @instruction(returns, types.int64, *takes)
+    def call(context: Any, builder: Any, address: Any, *given: Any) -> Any:
         function = context.call_conv.get_function_type(returns, takes)
-        callee = builder.inttoptr(given[0], function.as_pointer())
-        _, result = context.call_conv.call_function(builder, callee, returns, takes, given[1:])
-        return result
+        callee = builder.inttoptr(address, function.as_pointer())
+        return context.call_conv.call_function(builder, callee, returns, takes, given)[1]
 
-    # Arguments one by one, which Numba wants named: a tuple would count references to its arrays.
-    names = ", ".join(f"_{i}" for i in range(len(takes)))
-    made = {"rule": (returns(types.int64, *takes), codegen)}
-    exec(f"def call(typingctx, address, {names}): return rule", made)
-    return intrinsic(made["call"])
+    return call

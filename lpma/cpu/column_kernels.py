@@ -9,10 +9,9 @@ import numpy as np
 
 from ..arrays import Array, distinct
 from ..pma.keys import HALF, LOW, Slots
-from .addresses import data, data_if_any
 from .hashing import mixed
 from .id_table import IdTable
-from .instructions import load_f32, load_f64, load_u32, load_u64
+from .instructions import data, data_if_any, load_f32, load_f64, load_u32, load_u64
 from .jit import compiled
 from .search import first_not_below
 from .threads import cuts, run_all

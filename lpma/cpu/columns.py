@@ -7,8 +7,6 @@ store on a device calls `use_id_kernels` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..arrays import Array, array_module, distinct
@@ -17,38 +15,36 @@ from ..pma.keys import HALF, LOW, Slots, reversed_keys
 
 def use_kernels() -> None:
     """Use the compiled kernels from now on."""
-    global mark_rows, mark_ends, distinct_ends, rows_by, survey
     from . import column_kernels
 
     use_id_kernels()
-    mark_rows, mark_ends = column_kernels.mark_rows, column_kernels.mark_ends
-    distinct_ends, rows_by = column_kernels.distinct_ends, column_kernels.rows_by
-    survey = column_kernels.survey
+    for name in ("mark_rows", "mark_ends", "distinct_ends", "rows_by", "survey"):
+        globals()[name] = getattr(column_kernels, name)
 
 
 def use_id_kernels() -> None:
     """Use those that look at vertex ids, which stores on a device need, too."""
-    global largest, ids
     from . import id_kernels
 
-    largest, ids = id_kernels.largest, id_kernels.ids
+    globals().update(largest=id_kernels.largest, ids=id_kernels.ids)
 
 
-def _largest(src: Array, dst: Array) -> int:
+def largest(src: Array, dst: Array) -> int:
     """The largest number in two contiguous columns of uint32 of one length; 0 if they are empty."""
     return max(int(src.max(initial=0)), int(dst.max(initial=0)))
 
 
-def _no_ids(array: Array) -> None:
+def ids(array: Array) -> Array | None:
     """See id_kernels.ids. A slower way has to look."""
+    return None
 
 
-def _mark_rows(ids: Array, present: Array) -> None:
+def mark_rows(ids: Array, present: Array) -> None:
     """Set present[ids[i]] for all i. ids: uint32."""
     present[ids] = True
 
 
-def _mark_ends(keys: Array, present: Array) -> None:
+def mark_ends(keys: Array, present: Array) -> None:
     """Set `present` for both ends of each key, but for the target of a marker."""
     targets = keys & LOW
     present[(keys >> HALF).astype(np.int64)] = True
@@ -63,6 +59,9 @@ def sorted_ends(keys: Array) -> Array:
     return ids
 
 
+distinct_ends = sorted_ends
+
+
 def searched_rows(keys: Array, ids: Array) -> tuple[Array, Array]:
     """(indptr int64[n+1], indices uint32): the rows that rising keys make, of vertices numbered by
     their places in rising `ids`, uint32[n], which are all ends. No markers. On either device."""
@@ -70,6 +69,9 @@ def searched_rows(keys: Array, ids: Array) -> tuple[Array, Array]:
     indptr = xp.searchsorted(keys, ids.astype(np.uint64) << HALF)
     indices = xp.searchsorted(ids, (keys & LOW).astype(np.uint32))
     return xp.append(indptr, len(keys)).astype(np.int64), indices.astype(np.uint32)
+
+
+rows_by = searched_rows
 
 
 def _survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
@@ -101,10 +103,4 @@ def _survey(keys: Array, weights: Array | None, times: Array | None, directed: b
     )
 
 
-largest: Callable[[Array, Array], int] = _largest
-ids: Callable[[Array], Array | None] = _no_ids
-mark_rows: Callable[[Array, Array], None] = _mark_rows
-mark_ends: Callable[[Array, Array], None] = _mark_ends
-distinct_ends: Callable[[Array], Array] = sorted_ends
-rows_by: Callable[[Array, Array], tuple[Array, Array]] = searched_rows
-survey: Callable[[Array, Array | None, Array | None, bool], Slots] = _survey
+survey = _survey

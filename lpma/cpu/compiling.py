@@ -160,9 +160,14 @@ class _Crew:
             self._wrong.append("the others: compiling was ended")
         if self._wrong:
             raise CompileError(f"{len(self._wrong)} kernels cannot be compiled: {self._wrong[0]}")
-        for package in self._stamped:
-            for stamp in _stamps(package):
-                _leave(stamp)
+        for stamp in (stamp for package in self._stamped for stamp in _stamps(package)):
+            try:
+                stamp.touch()
+            except (FileNotFoundError, NotADirectoryError):
+                # No folder is made: it would be an empty one.
+                raise CompileError(
+                    f"{stamp.parent} was removed while its kernels were compiled: compile again"
+                ) from None
 
     def _feed(self) -> None:
         """Hand entries to one worker until none is left, or the worker ends."""
@@ -214,16 +219,6 @@ class _Crew:
         for worker in workers:
             worker.kill()
             worker.wait()
-
-
-def _leave(stamp: Path) -> None:
-    """Raises CompileError if the folder is gone. None is made: it would be an empty one."""
-    try:
-        stamp.touch()
-    except (FileNotFoundError, NotADirectoryError):
-        raise CompileError(
-            f"{stamp.parent} was removed while its kernels were compiled: compile again"
-        ) from None
 
 
 def _answer(worker: subprocess.Popen[str], entry: Entry) -> str:

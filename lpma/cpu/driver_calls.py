@@ -14,47 +14,35 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from .instructions import load_shared
+from .instructions import I32, I64, instruction, load_shared
 from .jit import compiled, inlined, keeping_lock
 
-WORD, UNSIGNED, POINTER = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+WORD, UNSIGNED = types.int64, types.uint32  # a pointer is passed like a word
 MONOTONIC = 1  # CLOCK_MONOTONIC
-A_LAUNCH = (POINTER, *[UNSIGNED] * 7, POINTER, POINTER)  # kernel; grid, block, shared; stream
+A_LAUNCH = (WORD, *[UNSIGNED] * 7, WORD, WORD)  # kernel; grid, block, shared; stream, arguments
 
 
-def _caller(*kinds: Any) -> Any:
-    """What calls a function that takes values of these kinds and returns an int."""
+def _caller(*takes: Any) -> Any:
+    """What calls a function that takes values of these types and returns an int."""
 
-    @intrinsic
-    def call(typingctx: Any, function: Any, given: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            function = ir.FunctionType(UNSIGNED, kinds).as_pointer()
-            values = [
-                builder.inttoptr(value, kind) if kind is POINTER else
-                value if kind is WORD else builder.trunc(value, kind)
-                for value, kind in zip(
-                    (builder.extract_value(args[1], i) for i in range(len(kinds))),
-                    kinds, strict=True,
-                )
-            ]  # fmt: skip
-            result = builder.call(builder.inttoptr(args[0], function), values)
-            return builder.sext(result, WORD)
-
-        return types.int64(types.int64, types.UniTuple(types.int64, len(kinds))), codegen
+    @instruction(WORD, WORD, *takes)
+    def call(context: Any, builder: Any, address: Any, *given: Any) -> Any:
+        kind = ir.FunctionType(I32, [value.type for value in given])
+        called = builder.inttoptr(address, kind.as_pointer())
+        return builder.sext(builder.call(called, given), I64)
 
     return call
 
 
-_launch = _caller(*A_LAUNCH, POINTER)
+_launch = _caller(*A_LAUNCH, WORD)
 _launch_together = _caller(*A_LAUNCH)
-_with_one = _caller(POINTER)
-_with_two = _caller(POINTER, POINTER)
-_wait = _caller(POINTER, POINTER, UNSIGNED)
-_copy = _caller(POINTER, POINTER, WORD, POINTER)
-_clock = _caller(UNSIGNED, POINTER)
-_fill = _caller(POINTER, UNSIGNED, WORD, POINTER)
+_with_one = _caller(WORD)
+_with_two = _caller(WORD, WORD)
+_wait = _caller(WORD, WORD, UNSIGNED)
+_copy = _caller(WORD, WORD, WORD, WORD)
+_clock = _caller(UNSIGNED, WORD)
+_fill = _caller(WORD, UNSIGNED, WORD, WORD)
 
 
 @keeping_lock
@@ -62,9 +50,7 @@ def launch(
     function: int, kernel: int, blocks: int, threads: int, shared: int, stream: int, arguments: int
 ) -> int:
     """cuLaunchKernel, of `blocks` blocks of `threads` threads."""
-    return _launch(
-        function, (kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
-    )  # fmt: skip
+    return _launch(function, kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
 
 
 @keeping_lock
@@ -73,59 +59,59 @@ def launch_together(
 ) -> int:
     """cuLaunchCooperativeKernel."""
     return _launch_together(
-        function, (kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments)
-    )  # fmt: skip
+        function, kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments
+    )
 
 
 @keeping_lock
 def record(function: int, event: int, stream: int) -> int:
     """cuEventRecord."""
-    return _with_two(function, (event, stream))
+    return _with_two(function, event, stream)
 
 
 @keeping_lock
 def wait(function: int, stream: int, event: int) -> int:
     """cuStreamWaitEvent."""
-    return _wait(function, (stream, event, 0))
+    return _wait(function, stream, event, 0)
 
 
 @keeping_lock
 def follow(recorder: int, waiter: int, stream: int, earlier: int, event: int) -> int:
     """Both: `stream` waits for what was given to `earlier`."""
-    failed = _with_two(recorder, (event, earlier))
-    return failed if failed else _wait(waiter, (stream, event, 0))
+    failed = _with_two(recorder, event, earlier)
+    return failed if failed else _wait(waiter, stream, event, 0)
 
 
 @keeping_lock
 def copy(function: int, to: int, source: int, size: int, stream: int) -> int:
     """cuMemcpyAsync."""
-    return _copy(function, (to, source, size, stream))
+    return _copy(function, to, source, size, stream)
 
 
 @keeping_lock
 def fill(function: int, to: int, byte: int, size: int, stream: int) -> int:
     """cuMemsetD8Async."""
-    return _fill(function, (to, byte, size, stream))
+    return _fill(function, to, byte, size, stream)
 
 
 @inlined
 def _now(clock: int) -> int:
     """Nanoseconds. clock: the address of clock_gettime."""
     spec = np.empty(2, np.int64)
-    _clock(clock, (MONOTONIC, spec.ctypes.data))
+    _clock(clock, MONOTONIC, spec.ctypes.data)
     return spec[0] * 1_000_000_000 + spec[1]
 
 
 @keeping_lock
 def await_done(function: int, clock: int, of: int, not_yet: int, most_ns: int) -> int:
     """cuStreamQuery or cuEventQuery, until the answer is not `not_yet` any more, or for so long."""
-    status, end = _with_one(function, (of,)), 0
+    status, end = _with_one(function, of), 0
     while status == not_yet:
         now = _now(clock)
         end = end if end else now + most_ns
         if now >= end:
             break
-        status = _with_one(function, (of,))
+        status = _with_one(function, of)
     return status
 
 
@@ -139,7 +125,7 @@ def _look(
             return True
         if _now(clock) >= end:
             return False
-        _with_one(function, (stream,))
+        _with_one(function, stream)
 
 
 @keeping_lock

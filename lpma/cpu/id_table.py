@@ -20,8 +20,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..pma.keys import HALF, LOW
-from .addresses import data, data_if_any
 from .instructions import (
+    data,
+    data_if_any,
     load_i64,
     load_u8,
     load_u32,
@@ -73,8 +74,8 @@ class IdTable:
 
     def ids(self) -> Array:
         """uint32, in no order: the ids whose number is not 0."""
-        found = np.empty(int(self._used[0]), np.uint32)
-        return found[: list_ids(len(self._slots), id(self._slots), id(found))]
+        counted = self._slots[self._slots & LOW != 0]
+        return ((counted >> HALF) - ONE).astype(np.uint32)
 
     def numbers(self, ids: Array) -> Array:
         """uint32[n]: the number of each of n ids; 0 for what is not there. ids: uint32[n], or the
@@ -169,18 +170,6 @@ def enter(n: int, old: int, slots: int, factor: np.uint64, bits: int) -> int:
             store_u64(_slot((word >> HALF) - ONE, slots, factor, bits)[0], word)
             taken += 1
     return taken
-
-
-@compiled
-def list_ids(n: int, slots: int, ids: int) -> int:
-    """See IdTable.ids. Returns how many."""
-    slots, ids, found = data(slots), data(ids), 0
-    for i in range(n):
-        word = load_u64(slots + 8 * i)
-        if word & LOW:
-            store_u32(ids + 4 * found, np.uint32((word >> HALF) - ONE))
-            found += 1
-    return found
 
 
 @inlined

@@ -1,11 +1,14 @@
 """Loads, stores and vector instructions by address, which Numba cannot express.
 
-Each is an intrinsic of a few lines of LLVM. Vector operations are written out where it matters:
-from a loop over computed addresses LLVM makes a gather, which is no faster than the loop.
+Each is a function that emits a few lines of LLVM, made callable by `instruction`. Vector operations
+are written out where it matters: from a loop over computed addresses LLVM makes a gather, which is
+no faster than the loop.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any
 
 from llvmlite import ir
@@ -13,57 +16,66 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ..arrays import DATA
+from .jit import inlined
+
 COMPARED = 32  # keys compared at once
 GROUP = 8  # slots moved at once
 LINE = 64  # bytes of a line of the caches
 
+BIT, I32, I64 = map(ir.IntType, (1, 32, 64))
+BYTES = cgutils.voidptr_t
+
+_int, _u64, _none = types.int64, types.uint64, types.void
+
+
+def instruction(returns: Any, *takes: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a function that compiled code can call of one that emits its code: emit(context,
+    builder, *values) gets the arguments, converted to the types in `takes`, and returns a value of
+    type `returns`, or None for void."""
+
+    def made(emit: Callable[..., Any]) -> Any:
+        def define(typingctx: Any, *_: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+                result = emit(context, builder, *given)
+                return context.get_dummy_value() if result is None else result
+
+            return returns(*takes), codegen
+
+        # Numba wants each argument named.
+        names = ["typingctx", *(f"_{i}" for i in range(len(takes)))]
+        define.__dict__["__signature__"] = Signature(
+            [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        )
+        define.__name__, define.__doc__ = emit.__name__, emit.__doc__
+        return intrinsic(define)
+
+    return made
+
 
 def _loader(value: Any, align: int | None = None) -> Any:
-    @intrinsic
-    def load(typingctx: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = context.get_value_type(value).as_pointer()
-            return builder.load(builder.inttoptr(args[0], pointer), align=align)
-
-        return value(types.int64), codegen
+    @instruction(value, _int)
+    def load(context: Any, builder: Any, address: Any) -> Any:
+        pointer = context.get_value_type(value).as_pointer()
+        return builder.load(builder.inttoptr(address, pointer), align=align)
 
     return load
 
 
-@intrinsic
-def load_shared(typingctx: Any, address: Any) -> Any:
-    """An int64 that another thread or a device writes: read anew each time, and before whatever is
-    read after it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.load_atomic(pointer, "acquire", 8)
-
-    return types.int64(types.int64), codegen
-
-
 def _storer(value: Any) -> Any:
-    @intrinsic
-    def store(typingctx: Any, address: Any, stored: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = context.get_value_type(value).as_pointer()
-            builder.store(args[1], builder.inttoptr(args[0], pointer))
-            return context.get_dummy_value()
-
-        return types.void(types.int64, value), codegen
+    @instruction(_none, _int, value)
+    def store(context: Any, builder: Any, address: Any, stored: Any) -> None:
+        pointer = context.get_value_type(value).as_pointer()
+        builder.store(stored, builder.inttoptr(address, pointer))
 
     return store
 
 
 def _pointer(value: Any) -> Any:
-    @intrinsic
-    def at(typingctx: Any, address: Any) -> Any:
+    @instruction(types.CPointer(value), _int)
+    def at(context: Any, builder: Any, address: Any) -> Any:
         """An address as a pointer, of which Numba's carray makes an array."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-        return types.CPointer(value)(types.int64), codegen
+        return builder.inttoptr(address, context.get_value_type(types.CPointer(value)))
 
     return at
 
@@ -94,53 +106,50 @@ store_f32 = _storer(types.float32)
 store_f64 = _storer(types.float64)
 
 
-@intrinsic
-def add_i64(typingctx: Any, address: Any, value: Any) -> Any:
+@inlined
+def data(array: int) -> int:
+    """The address of the first entry of an array that is given by its id(). Numba compiles a kernel
+    anew for each dtype, for read-only arrays and for strided ones: arrays from callers are passed
+    like this. It also costs less than passing the array, or its address. REQUIRES: the array is
+    contiguous and outlives the call."""
+    return load_i64(array + DATA)
+
+
+@inlined
+def data_if_any(array: int) -> int:
+    """The same; 0 for 0, which stands for no array."""
+    return data(array) if array else 0
+
+
+@instruction(_int, _int)
+def load_shared(context: Any, builder: Any, address: Any) -> Any:
+    """An int64 that another thread or a device writes: read anew each time, and before whatever is
+    read after it."""
+    return builder.load_atomic(builder.inttoptr(address, I64.as_pointer()), "acquire", 8)
+
+
+@instruction(_none, _int, _int)
+def add_i64(context: Any, builder: Any, address: Any, value: Any) -> None:
     """Add to an integer at `address`, which other threads add to as well."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = context.get_value_type(types.int64).as_pointer()
-        builder.atomic_rmw("add", builder.inttoptr(args[0], pointer), args[1], "monotonic")
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
+    builder.atomic_rmw("add", builder.inttoptr(address, I64.as_pointer()), value, "monotonic")
 
 
-@intrinsic
-def move_bytes(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
+@instruction(_none, _int, _int, _int)
+def move_bytes(context: Any, builder: Any, to: Any, source: Any, size: Any) -> None:
     """memmove: the ranges may overlap."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = cgutils.voidptr_t
-        cgutils.raw_memmove(
-            builder,
-            builder.inttoptr(args[0], byte),
-            builder.inttoptr(args[1], byte),
-            args[2],
-            1,
-        )
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), codegen
+    to, source = builder.inttoptr(to, BYTES), builder.inttoptr(source, BYTES)
+    cgutils.raw_memmove(builder, to, source, size, 1)
 
 
 def _on_semaphore(function: str, *rest: int) -> Any:
     """A function of the C library on a semaphore, sem_t, given by address. `rest`: its other
     arguments."""
 
-    @intrinsic
-    def call(typingctx: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            i32 = ir.IntType(32)
-            kinds = [cgutils.voidptr_t, *[i32] * len(rest)]
-            called = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(i32, kinds), function
-            )
-            semaphore = builder.inttoptr(args[0], cgutils.voidptr_t)
-            builder.call(called, [semaphore, *map(i32, rest)])
-            return context.get_dummy_value()
-
-        return types.void(types.int64), codegen
+    @instruction(_none, _int)
+    def call(context: Any, builder: Any, address: Any) -> None:
+        kind = ir.FunctionType(I32, [BYTES, *[I32] * len(rest)])
+        called = cgutils.get_or_insert_function(builder.module, kind, function)
+        builder.call(called, [builder.inttoptr(address, BYTES), *map(I32, rest)])
 
     return call
 
@@ -151,78 +160,51 @@ post = _on_semaphore("sem_post")
 wait = _on_semaphore("sem_wait")  # a signal's handler ends it too
 
 
-@intrinsic
-def stream_line(typingctx: Any, to: Any, source: Any) -> Any:
+@instruction(_none, _int, _int)
+def stream_line(context: Any, builder: Any, to: Any, source: Any) -> None:
     """Copy LINE bytes past the caches, which would first read what is overwritten. `to`: a multiple
     of LINE. The next atomic operation in order comes after it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(32), LINE // 4).as_pointer()
-        line = builder.load(builder.inttoptr(args[1], vector), align=1)
-        store = builder.store(line, builder.inttoptr(args[0], vector), align=LINE)
-        store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
+    vector = ir.VectorType(I32, LINE // 4).as_pointer()
+    line = builder.load(builder.inttoptr(source, vector), align=1)
+    store = builder.store(line, builder.inttoptr(to, vector), align=LINE)
+    store.set_metadata("nontemporal", builder.module.add_metadata([I32(1)]))
 
 
-@intrinsic
-def prefetch(typingctx: Any, address: Any) -> Any:
+@instruction(_none, _int)
+def prefetch(context: Any, builder: Any, address: Any) -> None:
     """Ask for the cache line at `address`; never faults."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        i32 = ir.IntType(32)
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]),
-            "llvm.prefetch.p0",
-        )
-        pointer = builder.inttoptr(args[0], cgutils.voidptr_t)
-        builder.call(function, [pointer, i32(0), i32(3), i32(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
+    kind = ir.FunctionType(ir.VoidType(), [BYTES, I32, I32, I32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(function, [builder.inttoptr(address, BYTES), I32(0), I32(3), I32(1)])
 
 
-@intrinsic
-def smaller_keys(typingctx: Any, address: Any, key: Any) -> Any:
+@instruction(_int, _int, _u64)
+def smaller_keys(context: Any, builder: Any, address: Any, key: Any) -> Any:
     """Which of the COMPARED keys at `address` are smaller than `key`: bit i of the result for
-    the i-th. Written as one vector comparison, because a loop over addresses becomes a gather."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(64), COMPARED)
-        pointer = builder.inttoptr(args[0], vector.as_pointer())
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[1], ir.IntType(32)(0))
-        picks = ir.Constant(ir.VectorType(ir.IntType(32), COMPARED), [0] * COMPARED)
-        all_alike = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), picks)
-        smaller = builder.icmp_unsigned("<", builder.load(pointer, align=8), all_alike)
-        return builder.zext(builder.bitcast(smaller, ir.IntType(COMPARED)), ir.IntType(64))
-
-    return types.int64(types.int64, types.uint64), codegen
+    the i-th."""
+    vector = ir.VectorType(I64, COMPARED)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), key, I32(0))
+    picks = ir.Constant(ir.VectorType(I32, COMPARED), [0] * COMPARED)
+    all_alike = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), picks)
+    keys = builder.load(builder.inttoptr(address, vector.as_pointer()), align=8)
+    smaller = builder.icmp_unsigned("<", keys, all_alike)
+    return builder.zext(builder.bitcast(smaller, ir.IntType(COMPARED)), I64)
 
 
 def _expander(bits: int) -> Any:
-    @intrinsic
-    def expand(typingctx: Any, to: Any, source: Any, where: Any) -> Any:
+    @instruction(_none, _int, _int, _int)
+    def expand(context: Any, builder: Any, to: Any, source: Any, where: Any) -> None:
         """Write GROUP entries at `to`: the next one from `source` where a bit is set, else 0. One
         instruction with AVX-512; elsewhere LLVM spells it out."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            entry = ir.IntType(bits)
-            vector, mask = ir.VectorType(entry, GROUP), ir.VectorType(ir.IntType(1), GROUP)
-            function = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(vector, [entry.as_pointer(), mask, vector]),
-                f"llvm.masked.expandload.v{GROUP}i{bits}",
-            )
-            picked = builder.bitcast(builder.trunc(args[2], ir.IntType(GROUP)), mask)
-            source = builder.inttoptr(args[1], entry.as_pointer())
-            none = ir.Constant(vector, [0] * GROUP)
-            expanded = builder.call(function, [source, picked, none])
-            builder.store(expanded, builder.inttoptr(args[0], vector.as_pointer()), align=1)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64, types.int64), codegen
+        entry = ir.IntType(bits)
+        vector, mask = ir.VectorType(entry, GROUP), ir.VectorType(BIT, GROUP)
+        kind = ir.FunctionType(vector, [entry.as_pointer(), mask, vector])
+        name = f"llvm.masked.expandload.v{GROUP}i{bits}"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        picked = builder.bitcast(builder.trunc(where, ir.IntType(GROUP)), mask)
+        source = builder.inttoptr(source, entry.as_pointer())
+        expanded = builder.call(function, [source, picked, ir.Constant(vector, [0] * GROUP)])
+        builder.store(expanded, builder.inttoptr(to, vector.as_pointer()), align=1)
 
     return expand
 
@@ -231,31 +213,19 @@ expand_u32 = _expander(32)
 expand_u64 = _expander(64)
 
 
-@intrinsic
-def ones(typingctx: Any, bits: Any) -> Any:
+@instruction(_int, _int)
+def ones(context: Any, builder: Any, bits: Any) -> Any:
     """How many bits are set."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.int64), codegen
+    return builder.ctpop(bits)
 
 
-@intrinsic
-def lowest(typingctx: Any, bits: Any) -> Any:
+@instruction(_int, _u64)
+def lowest(context: Any, builder: Any, bits: Any) -> Any:
     """The place of the lowest bit that is set. REQUIRES: one is."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), codegen
+    return builder.cttz(bits, BIT(1))
 
 
-@intrinsic
-def trailing_zeros(typingctx: Any, value: Any) -> Any:
+@instruction(_int, _int)
+def trailing_zeros(context: Any, builder: Any, value: Any) -> Any:
     """ctz of an int64; 64 for zero."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.int64), codegen
+    return builder.cttz(value, BIT(0))

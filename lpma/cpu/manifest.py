@@ -62,29 +62,6 @@ def entries(package: str) -> tuple[Entry, ...]:
     return tuple(map(parse, file.read_text("utf-8").splitlines())) if file.is_file() else ()
 
 
-def text_of(kind: Any) -> str:
-    """A Numba type as a list has it. Raises ValueError for one that no kernel should have."""
-    from numba import types
-
-    if isinstance(kind, types.Array):
-        layout = {"C": "::1", "A": ":"}.get(kind.layout)
-        if layout is not None and kind.aligned:
-            axes = ", ".join([":"] * (kind.ndim - 1) + [layout])
-            array = f"{text_of(kind.dtype)}[{axes}]"
-            return array if kind.mutable else f"frozen({array})"
-    elif isinstance(kind, types.BaseNamedTuple):
-        cls = kind.instance_class
-        path = f"{cls.__module__}.{cls.__qualname__}"
-        return f"named({path!r}, {', '.join(map(text_of, kind.types))})"
-    elif isinstance(kind, types.Literal):
-        return f"literal({kind.literal_value!r})"
-    elif isinstance(kind, types.BaseTuple):
-        return f"Tuple([{', '.join(map(text_of, kind.types))}])"
-    elif isinstance(kind, types.Boolean | types.Number | types.NoneType):
-        return str(kind)
-    raise ValueError(f"a kernel has an argument of type {kind!r}")
-
-
 def _types(text: str) -> tuple[Any, ...]:
     from numba import types
 

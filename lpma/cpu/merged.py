@@ -1,16 +1,17 @@
-"""Sorted rows with changed entries merged in, on the CPU.
+"""Rows with changed entries merged in, on the CPU. A key is source << 32 | target.
 
-The rows of a state of a graph become those of the next one by a copy: what lies between two changed
-keys moves as a block. That is 8 bytes of memory traffic an entry, where making rows anew takes
-several passes.
+Contiguous rows, an indptr and indices, become those of the next state of a graph by a copy: what
+lies between two changed keys moves as a block. That is 8 bytes of memory traffic an entry, where
+making rows anew takes several passes. Each key is searched for in the rows. Its *effect* on the
+number of entries is +1, −1 or 0, and the sum of the effects before an entry is the distance by
+which it moves. All threads merge, in tiles, by a few block copies each. In a small graph
+(`pieces.is_small`) one compiled call does all of that, key by key.
 
-A key is source << 32 | target. Each is searched for in the rows. Its *effect* on the number of
-entries is +1, −1 or 0, and the sum of the effects before an entry is the distance by which it
-moves. All threads merge, in tiles, by a few block copies each.
+Scattered rows lie anywhere in one memory, each between its start and its end. A changed row is
+written anew behind everything that the memory holds, and gets a new start and end; all other rows
+stay where they are. Readers of the earlier rows find them unchanged.
 
-In a small graph (`pieces.is_small`) one compiled call does all of that, key by key.
-
-Requires rows without repeats, indptr int64[n+1] and indices uint32[m], C-contiguous.
+Requires sorted rows without repeats: indptr, starts and ends int64, entries uint32, C-contiguous.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def merge(
         [(*cut, places, shifts, indices, new_indices)
          for cut in cuts(len(indices), TILE, per_thread=8)],
     )  # fmt: skip
-    _put(keys, places, shifts, new_indices)
+    comes = changed.comes
+    new_indices[places[comes] + shifts[:-1][comes]] = keys[comes] & LOW
     return new_indptr, new_indices, memory
 
 
@@ -214,8 +216,59 @@ def _move_entries(
 
 
 @compiled
-def _put(keys: Array, places: Array, shifts: Array, new: Array) -> None:
-    """Write the entries that come."""
+def room_for(keys: Array, starts: Array, ends: Array) -> np.int64:
+    """How many entries `write_changed` writes at most; −1 if the keys are not each once and
+    ascending, or one is a vertex's marker."""
+    entries, row = np.int64(0), np.int64(-1)
     for j in range(len(keys)):
-        if shifts[j + 1] > shifts[j]:
-            new[places[j] + shifts[j]] = np.uint32(keys[j] & LOW)
+        if keys[j] & LOW == LOW or (j > 0 and keys[j] <= keys[j - 1]):
+            return np.int64(-1)
+        u = np.int64(keys[j] >> HALF)
+        if u != row and u < len(starts):
+            entries += ends[u] - starts[u]
+        row = u
+        entries += 1
+    return entries
+
+
+@compiled
+def write_changed(
+    keys: Array, there: Array, old_starts: Array, old_ends: Array, entries: Array, free: int,
+    starts: Array, ends: Array,
+) -> None:  # fmt: skip
+    """Fill in the starts and ends of the rows after a change. there: bool, whether each key is an
+    entry then; free: from where on the memory `entries` may be written. Rows from len(starts) on
+    have no entry afterwards."""
+    n, known = len(starts), len(old_starts)
+    common = min(n, known)
+    starts[:common] = old_starts[:common]
+    ends[:common] = old_ends[:common]
+    starts[common:] = ends[common:] = 0
+    j, to = 0, free
+    while j < len(keys):
+        u = np.int64(keys[j] >> HALF)
+        at, end = (old_starts[u], old_ends[u]) if u < known else (np.int64(0), np.int64(0))
+        start = to
+        while j < len(keys) and np.int64(keys[j] >> HALF) == u:
+            v = np.uint32(keys[j] & LOW)
+            place = first_not_below(entries, at, end, v)
+            to = _copy(entries, at, place, to)
+            at = place
+            if at < end and entries[at] == v:
+                at += 1
+            if there[j]:
+                entries[to] = v
+                to += 1
+            j += 1
+        to = _copy(entries, at, end, to)
+        if u < n:
+            starts[u], ends[u] = start, to
+
+
+@compiled
+def _copy(entries: Array, first: int, end: int, to: int) -> np.int64:
+    """Copy entries[first:end] to a place behind them. Returns where that ends."""
+    run, there = entries[first:end], entries[to : to + end - first]
+    for i in range(len(run)):
+        there[i] = run[i]
+    return np.int64(to + end - first)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from .. import arrays
 from ..cpu import columns
-from ..cpu.behind import Behind
+from ..cpu.ready import Behind
 from .library import NAME, Calls, by_ctypes, by_numba
 
 Array = Any  # cupy.ndarray

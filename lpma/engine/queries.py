@@ -6,7 +6,7 @@ its place. Outside a batch both are None, and queries see everything.
 
 Hops run as rounds of successor queries, each round for all queries together (paper, Section VI-A),
 on the store's device: only the sizes of answers come to the host. A backend may offer to go all the
-rounds by itself (backend/reading.py).
+rounds by itself (backend/protocol.py).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ A column of names (column.py) and the dictionary have the same form:
     bounds  int64[t+1] text i is blob[bounds[i]:bounds[i+1]], UTF-8
     blob    uint8
 
-Kernels are given arrays by their id(): see `cpu/addresses.py`.
+Kernels are given arrays by their id(): see `data` in `cpu/instructions.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments.convert import MAX_VERTEX
-from ..cpu.addresses import data
 from ..cpu.hashing import mixed
 from ..cpu.instructions import (
+    data,
     load_i64,
     load_text,
     load_u8,

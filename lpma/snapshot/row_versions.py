@@ -3,11 +3,11 @@ scattered.
 
 *Contiguous* rows lie one behind the other, as a Snapshot has them. *Scattered* rows lie anywhere in
 one memory, each from a start to an end. Either are made from those of an earlier version and the
-keys that changed since: contiguous ones by a copy of all entries with the changes merged in
-(lpma/cpu/merged.py), scattered ones by a copy of all starts and ends, and of the entries of changed
-rows, which are written behind what the memory holds (lpma/cpu/loose.py). With 30 entries a row that
-is a tenth of the bytes, and an algorithm that reads row by row is as fast with them. Rows that are
-not read cost nothing.
+keys that changed since (lpma/cpu/merged.py): contiguous ones by a copy of all entries with the
+changes merged in, scattered ones by a copy of all starts and ends, and of the entries of changed
+rows, which are written behind what the memory holds. With 30 entries a row that is a tenth of the
+bytes, and an algorithm that reads row by row is as fast with them. Rows that are not read cost
+nothing.
 
 The rule. Contiguous rows have room behind them for as many entries again. While that suffices,
 later versions have scattered rows in it; the version for which it does not gets contiguous ones.
@@ -148,19 +148,19 @@ class Rows:
     def _made_scattered(
         self, before: ScatteredRows, memory: Memory, batches: Batches
     ) -> tuple[ScatteredRows, Memory] | None:
-        from ..cpu import loose
+        from ..cpu import merged
 
         keys, there = batches[0] if len(batches) == 1 else net(batches)
-        room = loose.room_for(keys, before.starts, before.ends)
+        room = merged.room_for(keys, before.starts, before.ends)
         if room < 0:  # operations of one batch that were applied one at a time, or vertices
             keys, there = net(batches)
-            room = loose.room_for(keys, before.starts, before.ends)
+            room = merged.room_for(keys, before.starts, before.ends)
         free = memory.take(room)
         if free < 0:
             return None
         starts, ends = np.empty(self.num_rows, np.int64), np.empty(self.num_rows, np.int64)
         rows = before.starts, before.ends, before.entries
-        loose.write_changed(keys, there, *rows, free, starts, ends)
+        merged.write_changed(keys, there, *rows, free, starts, ends)
         return ScatteredRows(starts, ends, before.entries, self.num_entries), memory
 
     def after(self, num_rows: int, num_entries: int, batches: Batches) -> Rows:

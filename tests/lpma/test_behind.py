@@ -1,4 +1,4 @@
-"""Compiled functions that a thread has ready (lpma/cpu/behind.py)."""
+"""Compiled functions that a thread has ready (lpma/cpu/ready.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lpma.cpu.behind import Behind
+from lpma.cpu.ready import Behind
 
 MODULE = "lpma.cpu.driver_calls"
 

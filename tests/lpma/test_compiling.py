@@ -18,6 +18,7 @@ import lpma
 from lpma.cpu import cache, compiling, manifest
 from lpma.cpu.manifest import Entry
 from lpma.cpu.search import first_not_below
+from tests.support.kernel_lists import text_of
 from tests.support.waiting import HANGS_S
 
 pytestmark = pytest.mark.integration
@@ -54,7 +55,7 @@ def test_every_kernel_of_a_list_is_there_and_its_types_read_back(package: str) -
     for entry in entries:
         assert hasattr(entry.kernel, "py_func"), entry
         assert manifest.parse(str(entry)) == entry
-        text = ", ".join(map(manifest.text_of, manifest._types(entry.types)))
+        text = ", ".join(map(text_of, manifest._types(entry.types)))
         assert text == entry.types
 
 
@@ -67,9 +68,9 @@ def test_types_are_written_as_they_are_read() -> None:
         typeof(np.zeros(6)[::2]), typeof((1, 2)), typeof((1, 2.0)),
     ]  # fmt: skip
     for kind in kinds:
-        assert manifest._types(manifest.text_of(kind)) == (kind,)
+        assert manifest._types(text_of(kind)) == (kind,)
     with pytest.raises(ValueError, match="argument of type"):
-        manifest.text_of(types.unicode_type)
+        text_of(types.unicode_type)
     with pytest.raises(ValueError, match="not an entry"):
         manifest.parse("lpma.cpu.search.first_not_below")
 

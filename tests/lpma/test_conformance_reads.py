@@ -1,4 +1,4 @@
-"""Every backend against the numbered lines of lpma/backend/protocol.py and reading.py: mixed
+"""Every backend against the numbered lines of lpma/backend/protocol.py: mixed
 batches, queries, exports. See test_conformance.py."""
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma.backend.numba import snapshot_memory
-from lpma.cpu import loose as loose_cpu
 from lpma.cpu import merged, pieces
 from lpma.snapshot import incremental
 from lpma.snapshot import row_versions as forms
@@ -145,9 +144,9 @@ def test_changed_rows_are_written_behind_the_others(
     touched = sorted(changes)
     given_keys = np.array([u << 32 | v for u, v in touched], np.uint64)
     there = np.array([changes[edge] for edge in touched], np.bool_)
-    room = loose_cpu.room_for(given_keys, before.starts, before.ends)
+    room = merged.room_for(given_keys, before.starts, before.ends)
     starts, ends = np.full(n, 9, np.int64), np.full(n, 9, np.int64)
-    loose_cpu.write_changed(given_keys, there, *before[:3], free, starts, ends)
+    merged.write_changed(given_keys, there, *before[:3], free, starts, ends)
     found = listed(ScatteredRows(starts, ends, memory, len(after)))
     assert found == [sorted(v for u, v in after if u == row) for row in range(n)]
     np.testing.assert_array_equal(memory[:free], [*indices, *[9] * (free - len(indices))])

@@ -11,9 +11,8 @@ from numba import njit, types
 from numba.core.errors import TypingError
 
 from lpma.arrays import address
-from lpma.cpu.addresses import data, data_if_any
 from lpma.cpu.calls import ByAddress, record_type
-from lpma.cpu.instructions import load_i64
+from lpma.cpu.instructions import data, data_if_any, load_i64
 from lpma.cpu.jit import compiled, inlined
 from lpma.cpu.linked_functions import plainly_typed
 

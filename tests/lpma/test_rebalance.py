@@ -22,8 +22,15 @@ from tests.support.plan_oracles import Case, Change, carry_out, cases, read_plan
 from tests.support.plan_oracles import bottom_up as slow_bottom_up
 from tests.support.plan_oracles import top_down as slow_top_down
 
-plan_bottom_up = partial(rebalance.plan, rebalance.bottom_up.plan_into)
-plan_top_down = partial(rebalance.plan, rebalance.top_down.plan_into)
+
+def plan_by(into: Any, counts: Any, touched: Any, most: Any, least: Any) -> Any:
+    space = np.empty((rebalance.PLAN_COLUMNS, len(touched.rank) + 1), np.int32)
+    rounds = np.empty(rebalance.MAX_ROUNDS, np.int64)
+    return rebalance.plan(into, counts, touched, most, least, space, rounds)
+
+
+plan_bottom_up = partial(plan_by, rebalance.bottom_up.plan_into)
+plan_top_down = partial(plan_by, rebalance.top_down.plan_into)
 PLANNERS = {BOTTOM_UP: (plan_bottom_up, slow_bottom_up), TOP_DOWN: (plan_top_down, slow_top_down)}
 
 

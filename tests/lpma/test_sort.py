@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpma.backend.numba import sort
-from lpma.backend.numba.sort import CACHED_KEYS, FEW_KEYS, sort_pairs
+from lpma.backend.numba.sort import CACHED_KEYS, sort_pairs
 
 Array = npt.NDArray[Any]
 
 SIZES = (
-    0, 1, 2, 3, FEW_KEYS - 1, FEW_KEYS, FEW_KEYS + 1, 127, 1000,
+    0, 1, 2, 3, 23, 24, 25, 127, 1000,
     CACHED_KEYS - 1, CACHED_KEYS, CACHED_KEYS + 1, 2 * CACHED_KEYS + 3, 9 * CACHED_KEYS,
 )  # fmt: skip
 MARKER = np.uint64(0xFFFFFFFF)

@@ -16,11 +16,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from numba import types
 from numba.core import event
 
 from lpma.cpu import jit, ready
 from lpma.cpu.cache import ROOT
-from lpma.cpu.manifest import PACKAGES, Entry, text_of
+from lpma.cpu.manifest import PACKAGES, Entry
 from tests.support import kernel_workload
 
 
@@ -70,10 +71,31 @@ class Recorder(event.Listener):
         if module.split(".")[0] in PACKAGES:
             # What is handed a text has no line: it is compiled with what calls it.
             with suppress(ValueError):
-                types = ", ".join(map(text_of, event.data["args"]))
+                takes = ", ".join(map(text_of, event.data["args"]))
                 named = vars(sys.modules[module]).items()
                 name = next(name for name, value in named if value is kernel)
-                self.entries.append(Entry(round(1000 * own), module, name, types))
+                self.entries.append(Entry(round(1000 * own), module, name, takes))
+
+
+def text_of(kind: Any) -> str:
+    """A Numba type as a list has it. Raises ValueError for one that no kernel should have."""
+    if isinstance(kind, types.Array):
+        layout = {"C": "::1", "A": ":"}.get(kind.layout)
+        if layout is not None and kind.aligned:
+            axes = ", ".join([":"] * (kind.ndim - 1) + [layout])
+            array = f"{text_of(kind.dtype)}[{axes}]"
+            return array if kind.mutable else f"frozen({array})"
+    elif isinstance(kind, types.BaseNamedTuple):
+        cls = kind.instance_class
+        path = f"{cls.__module__}.{cls.__qualname__}"
+        return f"named({path!r}, {', '.join(map(text_of, kind.types))})"
+    elif isinstance(kind, types.Literal):
+        return f"literal({kind.literal_value!r})"
+    elif isinstance(kind, types.BaseTuple):
+        return f"Tuple([{', '.join(map(text_of, kind.types))}])"
+    elif isinstance(kind, types.Boolean | types.Number | types.NoneType):
+        return str(kind)
+    raise ValueError(f"a kernel has an argument of type {kind!r}")
 
 
 if __name__ == "__main__":

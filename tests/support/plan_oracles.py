@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from lpma.backend.numba.rebalance import DELETED, MOVED, WindowPlan
+from lpma.backend.numba.rebalance import DELETED, MOVED, ROLLED, WindowPlan
 
 Array = npt.NDArray[Any]
 Window = tuple[int, int]
@@ -138,7 +138,7 @@ def read_plan(plan: WindowPlan, touched: Any, m: int) -> list[list[Planned]]:
     each is a window of the first round."""
     rounds: list[list[Planned]] = []
     for first, last in zip(plan.rounds[:-1], plan.rounds[1:], strict=True):
-        alone = touched.rank[plan.alone].tolist() if not rounds else []
+        alone = touched.rank[touched.flags & ROLLED == 0].tolist() if not rounds else []
         this_round: list[Planned] = [(0, rank, (rank,)) for rank in alone]
         for i in range(first, last):
             layer = int(plan.layer[i])

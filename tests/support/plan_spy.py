@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lpma.backend.numba.located import reported_plan
+from lpma.backend.numba.rebalance import ROLLED
 from lpma.backend.numpy.plan import Plan as NumpyPlan
 from lpma.backend.values import Committed
 from lpma.store.lpma import LPMA
@@ -75,7 +76,7 @@ class PlanSpy:
                 windows += [((root >> layer) + number, layer) for number in numbers.tolist()]
             return windows
         if hasattr(plan, "window"):
-            leaves = (1 << store.segments.m) + plan.touched.rank[plan.alone]
+            leaves = (1 << store.segments.m) + plan.touched.rank[plan.touched.flags & ROLLED == 0]
             larger = zip(plan.window.tolist(), plan.layer.tolist(), strict=True)
             return [(leaf, 0) for leaf in leaves.tolist()] + list(larger)
         store.backend.wait()

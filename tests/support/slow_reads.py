@@ -13,7 +13,7 @@ from tests.support.slow_store import LOW, SlowBatch, SlowSegments, State, fold
 
 
 class SlowReads:
-    """See lpma.backend.reading; beside: the rows of a batch that is not in the store, by place."""
+    """See lpma.backend.protocol; beside: the rows of a batch that is not in the store, by place."""
 
     beside: tuple[tuple[int, int], ...] = ()
 

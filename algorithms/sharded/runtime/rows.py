@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from lpma.arrays import array_module, on_device
-from lpma.cpu.addresses import data
-from lpma.cpu.instructions import load_u32, move_bytes
+from lpma.cpu.instructions import data, load_u32, move_bytes
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 

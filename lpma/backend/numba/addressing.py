@@ -65,6 +65,15 @@ class View(NamedTuple):
 
 
 @inlined
+def view_at(at: int) -> View:
+    """The one whose words are at an address."""
+    return View(
+        load_i64(at), load_i64(at + 8), load_i64(at + 16), load_i64(at + 24), load_i64(at + 32),
+        load_i64(at + 40), load_i64(at + 48), load_i64(at + 56), load_i64(at + 64),
+    )  # fmt: skip
+
+
+@inlined
 def level_and_offset(rank: int, m: int) -> tuple[int, int]:
     """The allocation that holds segment `rank`, and its index there. 0 <= rank < 2^m."""
     if rank == 0:
@@ -129,12 +138,22 @@ def advance(v: View, at: Slot, n: int) -> Slot:
     return (at[0] + n * 8, at[1] + n * v.weight_bytes, at[2] + n * v.time_bytes)
 
 
+def further(v: View, at: Slot, n: int) -> Slot:
+    """The same outside kernels."""
+    return (at[0] + n * 8, at[1] + n * v.weight_bytes, at[2] + n * v.time_bytes)
+
+
 @inlined
 def move_slots(v: View, to: Slot, source: Slot, n: int) -> None:
     """Copy n slots, every column; the ranges may overlap."""
-    if n <= 0:
-        return
-    move_bytes(to[0], source[0], n * 8)
+    if n > 0:
+        move_bytes(to[0], source[0], n * 8)
+        move_values(v, to, source, n)
+
+
+@inlined
+def move_values(v: View, to: Slot, source: Slot, n: int) -> None:
+    """Copy the weights and times of n slots."""
     if v.weight_bytes:
         move_bytes(to[1], source[1], n * v.weight_bytes)
     if v.time_bytes:

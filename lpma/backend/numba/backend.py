@@ -21,14 +21,23 @@ from ...cpu.threads import cuts, run_all
 from ...pma.counters import REASONS, Stats
 from ...pma.strategy import TOP_DOWN
 from ..defaults import Defaults
-from ..values import BOTH, ON_CPU, REFUSED, REVERSE, Array, Changed, Committed, Implied, Single
-from . import beside, commit, export, fused, keys, locate, one, partition, reads, segments, shapes
+from ..values import (
+    BOTH,
+    KEYS_A_ROW,
+    ON_CPU,
+    REFUSED,
+    Array,
+    Changed,
+    Committed,
+    Implied,
+    Single,
+)
+from . import beside, commit, export, fused, keys, locate, one, reads, segments, shapes
 from .beside import Beside
+from .fold import TALLIED, TOUCHED, UNCHANGED
 from .fused import addresses
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
-from .partition import ROWS_PER_TASK, run_edges
 from .rebalance import MAX_M, WindowPlan, count_work
-from .resolve import TALLIED, TOUCHED, UNCHANGED
 from .segments import Segments
 from .sort import sort_pairs
 from .workspace import Workspace
@@ -106,24 +115,24 @@ class NumbaBackend(Defaults):
         self, staged: StagedBatch, columns: Columns, direction: int, implied: Implied | None = None
     ) -> KeyRows:
         n = len(columns)
-        extra = 0 if implied is None else len(implied[0])
-        room = extra + (2 * n if direction == BOTH else n)
+        room = KEYS_A_ROW[direction] * n + (0 if implied is None else len(implied[0]))
         if room > MAX_OPERATIONS:
             raise MemoryError(f"{room:,} key operations")
         self.workspace.rows.reserve(room)
         out, places = (column[:room] for column in self.workspace.rows.columns[:2])
-        src, dst = address(columns.src), address(columns.dst)
-        if columns.edges_only and direction != BOTH and not extra:
-            reverse = direction == REVERSE
-            run_all(
-                keys.edge_keys,
-                [(src, dst, lo, hi, reverse, out, places) for lo, hi in cuts(n, 1 << 15)],
+        kind, step = staged.view[:2]
+        of = kind, step, address(columns.src), address(columns.dst)
+        known = columns.edges_only and direction != BOTH  # how many keys a row gives: one
+        pieces = cuts(n, 1 << 15) if known else [(0, n)]
+        n = run_all(keys.write_keys, [(*of, *cut, direction, out, places) for cut in pieces])[-1]
+        if implied is not None:  # after the batch's own of the same place
+            key, place = (
+                np.concatenate([own[:n], more])
+                for own, more in zip((out, places), implied, strict=True)
             )
-            return KeyRows(out, places)
-        n = keys.all_keys(address(columns.kind), src, dst, n, direction, out, places)
-        if implied is not None:
-            keys.put_in_by_place(out, places, n, *implied)
-        return KeyRows(out[: n + extra], places[: n + extra])
+            order, n = np.argsort(place, kind="stable"), len(place)
+            out[:n], places[:n] = key[order], place[order]
+        return KeyRows(out[:n], places[:n])
 
     def sort_beside(self, segments: Segments, staged: StagedBatch, rows: KeyRows) -> None:
         self._sort(rows)
@@ -132,7 +141,7 @@ class NumbaBackend(Defaults):
     def _sort(self, rows: KeyRows) -> None:
         """Sort key operations, if they are not sorted yet."""
         if not rows.is_sorted:
-            columns = self.workspace.row_columns(len(rows))
+            columns = [column[: len(rows)] for column in self.workspace.rows.columns[:4]]
             rows.key, rows.place = sort_pairs(*columns)
             rows.in_spare, rows.is_sorted = rows.key is columns[2], True
 
@@ -147,10 +156,11 @@ class NumbaBackend(Defaults):
         key, in_spare = rows.key, rows.in_spare
         store, columns = segments.view, staged.view
         sorted_rows = self.workspace.row_view(n, in_spare)
-        edges = run_edges(key, cuts(n, ROWS_PER_TASK))
+        edges = locate.run_edges(key, cuts(n, locate.ROWS_PER_TASK))
         # Each task lists its touched leaves apart: no more than its rows, or than the store has.
         room = min(1 << segments.m, max((hi - lo for lo, hi in pairwise(edges)), default=0))
-        space = self.workspace.leaf_space(room * (len(edges) - 1))
+        self.workspace.leaves.reserve(room * (len(edges) - 1))
+        space = self.workspace.leaves.grid
         leaves = Touched(space, space.shape[1]).view
         starts = [room * task for task in range(len(edges) - 1)]
         tallies = run_all(
@@ -163,9 +173,9 @@ class NumbaBackend(Defaults):
         count = int(tallies[0][TOUCHED])
         if len(tallies) > 1:
             lengths = np.array([tally[TOUCHED] for tally in tallies])
-            count = partition.join_leaves(leaves, np.array(starts), lengths)
+            count = locate.join_leaves(leaves, np.array(starts), lengths)
         return Located.of(
-            staged, key, Touched(space, count), partition.joined(tallies).tolist(),
+            staged, key, Touched(space, count), locate.joined(tallies).tolist(),
             self.workspace, segments.m, in_spare,
         )  # fmt: skip
 
@@ -174,11 +184,10 @@ class NumbaBackend(Defaults):
     ) -> Located:
         """See fused.py."""
         n, work = len(key), self.workspace
-        work.reserve_small(n)
+        record, table, entries = staged.record, work.small_table(segments, n), addresses()
         fused.prepare(
-            segments.record, staged.record, n, *work.rows.columns, work.leaves.grid,
-            strategy == TOP_DOWN, work.plan.grid, work.rounds, work.report, addresses(),
-        )  # fmt: skip
+            segments.at, address(record), address(table), address(entries), n, strategy == TOP_DOWN
+        )
         return self._reported(segments, staged, key, work.report.tolist(), strategy)
 
     def _reported(
@@ -203,21 +212,17 @@ class NumbaBackend(Defaults):
         """One call of one kernel (fused.py). Nothing is done for a large batch; one for which
         buffers are too small is only located."""
         n, work = len(columns.src), self.workspace
-        room = 2 * n if direction == BOTH else n
+        room = KEYS_A_ROW[direction] * n
         if n > fused.SMALL_ROWS or not n or most_cost < 0:
             return None
         keys, inserted = np.empty(room, np.uint64), np.empty(room, np.bool_)
-        table = work.small_table(segments, room, commit.FIRST, segments.alone_layer)
-        staged = self.stage(columns, time, weight_dtype)
-        kind, weight, time, plain = staged
-        kernels = addresses()  # held until the call is over: two threads may make it at once
+        table, staged = work.small_table(segments, room), self.stage(columns, time, weight_dtype)
+        # Held until the call is over: two threads may make them at once.
+        record, kernels = staged.record, addresses()
         self.written = True
         changed = fused.apply(
-            id(segments.record), id(kind), len(kind), id(weight), len(weight), weight.itemsize,
-            id(time), len(time), id(self.unchanged), len(plain), id(table), id(kernels), n,
-            id(columns.src), id(columns.dst), direction, strategy == TOP_DOWN,
-            *map(id, stats.by_layer),
-            id(keys), id(inserted),
+            segments.at, id(record), id(table), id(kernels), n, id(columns.src), id(columns.dst),
+            direction, strategy == TOP_DOWN, *map(id, stats.by_layer), id(keys), id(inserted),
         )  # fmt: skip
         report = work.report.tolist()
         if not report[fused.APPLIED]:

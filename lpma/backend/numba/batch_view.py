@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...arrays import Array
-from ...cpu.addresses import data
 from ...cpu.instructions import (
     load_f32,
     load_f64,
     load_i32,
+    load_i64,
     load_u8,
     load_u16,
     load_u32,
@@ -25,7 +24,7 @@ from ...cpu.instructions import (
     store_u8,
     store_u16,
 )
-from ...cpu.jit import compiled, inlined
+from ...cpu.jit import inlined
 
 LEAF_COLUMNS = 5  # int32, see Leaves
 
@@ -36,7 +35,7 @@ class BatchView(NamedTuple):
 
     A batch is plain if all operations append positive weights: then nothing needs to be read to
     know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
-    counts then: the operations that change nothing, see resolve.py."""
+    counts then: the operations that change nothing, see fold.py."""
 
     kind: int  # uint8
     kind_step: int  # 0 or 1
@@ -48,18 +47,13 @@ class BatchView(NamedTuple):
     plain: int  # int64[2 * REASONS], or 0
 
 
-@compiled
-def describe(
-    kind: int, kinds: int, weight: int, weights: int, weight_bytes: int, time: int, times: int,
-    plain: int, plains: int, record: Array,
-) -> None:  # fmt: skip
-    """Write the BatchView of columns, given by id(), to `record`: int64[8]. They must outlive it;
-    `kinds` and the like are their lengths."""
-    record[0], record[1] = data(kind), kinds > 1
-    record[2], record[3] = data(weight), weight_bytes * (weights > 1)
-    record[4] = weight_bytes == 8
-    record[5], record[6] = data(time), 8 * (times > 1)
-    record[7] = data(plain) if plains else 0
+@inlined
+def batch_at(at: int) -> BatchView:
+    """The one whose words are at an address."""
+    return BatchView(
+        load_i64(at), load_i64(at + 8), load_i64(at + 16), load_i64(at + 24), load_i64(at + 32),
+        load_i64(at + 40), load_i64(at + 48), load_i64(at + 56),
+    )  # fmt: skip
 
 
 class Rows(NamedTuple):

@@ -18,19 +18,26 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...cpu.addresses import data_if_any
 from ...cpu.instructions import load_f64, load_i64, load_u8, load_u32, load_u64
 from ...cpu.jit import ZERO, compiled, inlined
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW
 from ..degrees import Degrees, degrees_of
-from .addressing import MARKER, View, advance, count_of, read_time, read_weight, segment_at
+from .addressing import (
+    MARKER,
+    Slot,
+    View,
+    advance,
+    count_of,
+    read_time,
+    read_weight,
+    segment_at,
+    write_value,
+)
 from .batch_view import BatchView, Rows, row_key, row_place
-from .export import write_values
 from .fold import apply_operation
-from .locate import BLOCK, find_leaves, find_slots
+from .locate import BLOCK, ROWS_PER_TASK, find_leaves, find_slots, run_edges
 from .located import KeyRows, StagedBatch
-from .partition import ROWS_PER_TASK, run_edges
 from .segments import Segments
 from .workspace import Workspace
 
@@ -133,12 +140,10 @@ def past(v: View, rank: int, position: int, key: np.uint64) -> int:
 
 @compiled
 def put_seen(
-    v: View, b: BesideView, keys: Array, limits: Array, lo: int, hi: int, found: Array,
-    weights: int, times: int,
-) -> None:  # fmt: skip
+    v: View, b: BesideView, keys: Array, limits: Array, lo: int, hi: int, found: Array, to: Slot
+) -> None:
     """Edge queries lo … hi - 1, answered from what is stored, whose keys have rows before their
-    limits: what these leave. Weights and times go to columns given by id(), 0 for none."""
-    weights, times = data_if_any(weights), data_if_any(times)
+    limits: what these leave. Weights and times go to the columns at `to`."""
     for i in range(lo, hi):
         row = first_row(b, ZERO, keys[i], limits[i]) - 1
         if row < 0 or beside_key(b, row) != keys[i]:
@@ -147,7 +152,7 @@ def put_seen(
         weight, time = 0.0, ZERO
         if found[i]:
             weight, time = load_f64(b.weight + row * 8), load_i64(b.time + row * 8)
-        write_values(v, weights, times, i, weight, time)
+        write_value(v, advance(v, to, i), weight, time)
 
 
 @dataclass(frozen=True)

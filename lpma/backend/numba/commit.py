@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array
+from ...arrays import Array, address
 from ...cpu.threads import THREADS, cuts, run_all
 from ...pma.density import bounds
 from ...pma.layout import Size
 from ...pma.strategy import TOP_DOWN
-from ..values import Changed
-from . import fused, move, partition, rebalance
-from .addressing import Slot, View
+from ..values import INSERT, Changed
+from . import fused, keys, locate, move, rebalance
+from .addressing import Slot, View, further
 from .located import Located
 from .rebalance import SPARE, WindowPlan, bottom_up, top_down
 from .segments import LAST_FENCE, Segments, empty_like
+from .workspace import FIRST
 
 _PIECES = (1024, 4)  # least segments in a piece of a round, most pieces per thread
 SEGMENTS_PER_TASK = 1024
-FIRST = "thread 0"  # the buffer that a small batch is moved with
 LARGE_LAYER = 9  # windows of more segments than 2^9 are cut for all threads
 
 
@@ -49,9 +49,12 @@ def plan(strategy: str, segments: Segments, located: Located) -> WindowPlan:
     # Room for all that such a batch can touch: the next touches others, and clearing fresh pages
     # takes longer than planning.
     most_leaves = min(len(located.key), 1 << segments.m)
-    space = located.workspace.plan_space(max(located.touched.n, most_leaves))
+    work = located.workspace
+    work.plan.reserve(1 + max(located.touched.n, most_leaves))
     into = (top_down if strategy == TOP_DOWN else bottom_up).plan_into
-    return rebalance.plan(into, segments.counts, located.touched, most, least, space)
+    return rebalance.plan(
+        into, segments.counts, located.touched, most, least, work.plan.grid, work.rounds
+    )
 
 
 def reserve(segments: Segments, located: Located, plan: WindowPlan, shrinking: int) -> None:
@@ -79,12 +82,8 @@ def changes_of(located: Located, most: int) -> Changed:
     changed = located.tally.num_changes
     if changed > most:
         return None
-    if located.is_small:
-        key, _, _, _, action, _ = located.workspace.rows.addresses
-    else:
-        key, action = located.rows.key, located.rows.action
     try:
-        return partition.changes(len(located.key), key, action, changed)
+        return keys.changes(located.rows, changed)
     except MemoryError:  # the batch is applied; the history may forget
         return None
 
@@ -93,11 +92,13 @@ def carry_out(segments: Segments, located: Located, plan: WindowPlan) -> None:
     """Move what a plan says, in its windows."""
     work, touched = located.workspace, located.touched
     if located.is_moved_at_once and plan.highest <= segments.alone_layer:
-        key, place, _, _, action, position = work.rows.columns
+        n = len(located.key)
+        record, table, entries = (
+            located.staged.record, work.small_table(segments, n), fused.addresses()
+        )  # fmt: skip
         fused.commit(
-            segments.record, located.staged.record, len(located.key), key, place, action,
-            position, touched.columns, touched.n, plan.columns,
-            plan.rounds, plan.highest, work.slots[FIRST].table, fused.addresses(),
+            segments.at, address(record), address(table), address(entries), n, touched.n,
+            plan.num_rounds, plan.highest,
         )  # fmt: skip
         return
     layer = min(plan.highest, LARGE_LAYER)
@@ -112,7 +113,7 @@ def carry_out(segments: Segments, located: Located, plan: WindowPlan) -> None:
         if first == last:
             continue
         layers = plan.layer[first:last]
-        edges = move.even_pieces(layers, layer, _PIECES[0], _PIECES[1] * THREADS).tolist()
+        edges = _even_pieces(layers, layer)
         run_all(
             _with_buffer,
             [
@@ -125,6 +126,16 @@ def carry_out(segments: Segments, located: Located, plan: WindowPlan) -> None:
             for i in np.flatnonzero(layers > layer) + first:
                 _move_large(segments, located, plan, int(i))
     move.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
+
+
+def _even_pieces(layers: Array, largest: int) -> list[int]:
+    """Cut a round's windows into pieces of about equal work: the edges. Windows above layer
+    `largest` count as one of that layer."""
+    work = np.cumsum(1 << np.minimum(layers, largest))
+    total, (smallest, most) = int(work[-1]), _PIECES
+    pieces = max(1, min(most * THREADS, total // smallest))
+    inner = 1 + np.searchsorted(work, np.arange(1, pieces) * total // pieces)
+    return [0, *inner.tolist(), len(layers)]
 
 
 def _move_large(segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
@@ -141,16 +152,21 @@ def _gathered(
     segments: Segments, located: Located, rank: int, layer: int, members: Array, lo: int, hi: int
 ) -> tuple[Slot, int]:
     """The slots of a window, merged with its members' operations, in a buffer; and how many."""
-    view, leaves, batch = segments.view, located.touched.view, located.staged.view
+    view, touched, batch = segments.view, located.touched, located.staged.view
+    # Where each piece's output starts, and its first member.
     edges = np.array([0] + [hi for _, hi in cuts(1 << layer, SEGMENTS_PER_TASK, 4)], np.int64)
-    starts, member = move.piece_offsets(view, rank, edges, leaves, members, lo, hi)
-    total = int(starts[-1])
+    held = segments.counts[(1 << view.m) + rank :][: 1 << layer]
+    within = members[lo:hi]
+    first = np.searchsorted(touched.rank[within], rank + edges)
+    starts = np.append(0, np.cumsum(held))[edges]
+    starts += np.append(0, np.cumsum(touched.delta[within]))[first]
+    total, leaves, member = int(starts[-1]), touched.view, lo + first
     buffer = located.workspace.slot_buffer(segments, "large", total)
     run_all(
         move.gather,
         [
             (view, batch, rank + edges[k], rank + edges[k + 1], located.rows, leaves, members,
-             member[k], member[k + 1], _at(view, buffer, int(starts[k])))
+             member[k], member[k + 1], further(view, buffer, int(starts[k])))
             for k in range(len(edges) - 1)
         ],
     )  # fmt: skip
@@ -184,14 +200,15 @@ def rebuild(segments: Segments, located: Located, size: Size) -> Segments:
 def _gathered_rows(segments: Segments, located: Located) -> tuple[Slot, int]:
     """What a batch puts into an empty store, in a buffer; and how many slots."""
     view, batch, rows, total = segments.view, located.staged.view, located.rows, located.tally.delta
-    edges = partition.run_edges(located.key, cuts(len(located.key), partition.ROWS_PER_TASK))
-    pieces = list(pairwise(edges))
-    starts = np.cumsum([0] + [move.count_inserted(rows, lo, hi) for lo, hi in pieces])
+    n = len(located.key)
+    pieces = list(pairwise(locate.run_edges(located.key, cuts(n, locate.ROWS_PER_TASK))))
+    action = located.workspace.actions(n)
+    starts = np.cumsum([0] + [np.count_nonzero(action[lo:hi] == INSERT) for lo, hi in pieces])
     buffer = located.workspace.slot_buffer(segments, "large", total)
     run_all(
         move.gather_rows,
         [
-            (view, batch, rows, lo, hi, _at(view, buffer, int(start)))
+            (view, batch, rows, lo, hi, further(view, buffer, int(start)))
             for (lo, hi), start in zip(pieces, starts, strict=False)
         ],
     )
@@ -205,7 +222,3 @@ def _with_buffer(
     buffer = free.popleft()
     kernel(*arguments, buffer, *last)
     free.append(buffer)
-
-
-def _at(view: View, buffer: Slot, n: int) -> Slot:
-    return (buffer[0] + n * 8, buffer[1] + n * view.weight_bytes, buffer[2] + n * view.time_bytes)

@@ -12,15 +12,15 @@ processor prefetches by itself. So the kernels prefetch the next segments.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...arrays import Array, address
 from ...cpu import merged, pieces
-from ...cpu.addresses import data_if_any
-from ...cpu.instructions import load_u64, move_bytes, store_f32, store_f64, store_i64
-from ...cpu.jit import compiled, inlined
+from ...cpu.instructions import load_u64
+from ...cpu.jit import compiled
 from ...cpu.threads import cuts, run_all
 from ...pma.keys import HALF, LOW
 from . import snapshot_memory
@@ -31,10 +31,10 @@ from .addressing import (
     advance,
     copy_slots,
     count_of,
+    further,
+    move_values,
     prefetch_bytes,
     prefetch_values,
-    read_time,
-    read_weight,
     segment_at,
 )
 from .allocate import empty
@@ -42,19 +42,6 @@ from .segments import Segments
 
 AHEAD = 4  # segments
 SEGMENTS_PER_TASK = 1024
-
-
-@inlined
-def write_values(v: View, weights: int, times: int, i: int, weight: float, time: int) -> None:
-    """Write weight and time to entry i of columns, of the store's dtypes, at these addresses; 0 is
-    a column that is not asked for."""
-    if weights:
-        if v.weight_bytes == 4:
-            store_f32(weights + i * 4, np.float32(weight))
-        elif v.weight_bytes == 8:
-            store_f64(weights + i * 8, weight)
-    if times:
-        store_i64(times + i * 8, time)
 
 
 @compiled
@@ -127,41 +114,22 @@ def fill_gaps(indptr: Array) -> None:
 
 
 @compiled
-def write_columns(
-    v: View, first: int, last: int, out: int, markers: bool, weights: int, times: int
-) -> None:
-    """Write the values of the edges of segments first … last - 1 from entry `out` on. weights and
-    times are columns by id(), 0 for none."""
+def write_columns(v: View, first: int, last: int, out: int, markers: bool, to: Slot) -> None:
+    """Write the values of the edges of segments first … last - 1 to columns from entry `out` on."""
     leaves = 1 << v.m
-    weights, times = data_if_any(weights), data_if_any(times)
     for rank in range(first, last):
         if rank + AHEAD < last:
             prefetch_values(v, segment_at(v, rank + AHEAD), 1 << v.shift)
         at = segment_at(v, rank)
         count = count_of(v, leaves + rank)
-        marked = 0
+        done = 0  # slots that are copied, or passed over
         if markers:
             for position in range(count):
-                marked += 1 if (load_u64(at[0] + position * 8) & LOW) == MARKER else 0
-        # A vertex's marker is its largest key: copying around it is rare, so it is done apart.
-        if marked:
-            _copy_around_markers(v, at, count, out, weights, times)
-        else:
-            if weights:
-                move_bytes(weights + out * v.weight_bytes, at[1], count * v.weight_bytes)
-            if times:
-                move_bytes(times + out * 8, at[2], count * 8)
-        out += count - marked
-
-
-@inlined
-def _copy_around_markers(v: View, at: Slot, count: int, out: int, weights: int, times: int) -> None:
-    for position in range(count):
-        if (load_u64(at[0] + position * 8) & LOW) == MARKER:
-            continue
-        slot = advance(v, at, position)
-        write_values(v, weights, times, out, read_weight(v, slot), read_time(v, slot))
-        out += 1
+                if (load_u64(at[0] + position * 8) & LOW) == MARKER:
+                    move_values(v, advance(v, to, out), advance(v, at, done), position - done)
+                    out, done = out + position - done, position + 1
+        move_values(v, advance(v, to, out), advance(v, at, done), count - done)
+        out += count - done
 
 
 @compiled
@@ -216,43 +184,52 @@ def rows_with(
 def csr_columns(
     segments: Segments, num_edges: int, markers: bool, taker: Any
 ) -> tuple[Array | None, Array | None]:
-    weights, times = snapshot_memory.arrays(
-        (
-            num_edges if segments.weights else 0,
-            segments.weights[0].dtype if segments.weights else np.float32,
-        ),
-        (num_edges if segments.times else 0, np.int64),
-    )
-    to = values_at(segments, weights, times)
+    dtypes = [levels[0].dtype if levels else None for levels in (segments.weights, segments.times)]
+    made = iter(snapshot_memory.arrays(*((num_edges, dtype) for dtype in dtypes if dtype)))
+    weights, times = (next(made) if dtype else None for dtype in dtypes)
+    view, to = into(segments, None, weights, times)
     parts = _parts(segments, markers)
-    run_all(write_columns, [(segments.view, *part, markers, *to) for *part, _ in parts])
-    return weights if segments.weights else None, times if segments.times else None
+    run_all(write_columns, [(view, *part, markers, to) for *part, _ in parts])
+    return weights, times
 
 
 def slots(segments: Segments, values: bool = True) -> tuple[Array, Array | None, Array | None]:
     n = segments.num_slots
-    keys = np.empty(n, np.uint64)
-    weights = np.empty(n, segments.weights[0].dtype) if values and segments.weights else None
-    times = np.empty(n, np.int64) if values and segments.times else None
-    copy_columns(segments, keys, weights, times)
-    return keys, weights, times
+    keys, columns = np.empty(n, np.uint64), value_columns(segments, n, values)
+    copy_columns(segments, keys, *columns)
+    return keys, *columns
 
 
 def copy_columns(
     segments: Segments, keys: Array, weights: Array | None, times: Array | None
 ) -> None:
     """What `slots` gives, into arrays of that length."""
-    starts, columns = starts_of(segments), (keys, weights, times)
-    firsts = [0 if column is None else address(column) for column in columns]
-    widths = [0 if column is None else column.itemsize for column in columns]
-    view = segments.view._replace(weight_bytes=widths[1], time_bytes=widths[2])
-
-    def to(row: int) -> Slot:
-        key, weight, time = (at + row * width for at, width in zip(firsts, widths, strict=True))
-        return key, weight, time
-
+    starts = starts_of(segments)
+    view, to = into(segments, keys, weights, times)
     pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
-    run_all(write_slots, [(view, lo, hi, to(int(starts[lo]))) for lo, hi in pieces])
+    run_all(write_slots, [(view, lo, hi, further(view, to, int(starts[lo]))) for lo, hi in pieces])
+
+
+def value_columns(
+    segments: Segments, n: int, wanted: bool = True, make: Callable[..., Array] = np.empty
+) -> tuple[Array | None, Array | None]:
+    """Columns for n weights and n times, of those that the store keeps, if they are wanted."""
+    return (
+        make(n, segments.weights[0].dtype) if wanted and segments.weights else None,
+        make(n, np.int64) if wanted and segments.times else None,
+    )
+
+
+def into(
+    segments: Segments, keys: Array | None, weights: Array | None, times: Array | None
+) -> tuple[View, Slot]:
+    """What a kernel that writes these columns (keys, or ids) gets: a view of the store in which
+    those that are not there are off, and their addresses."""
+    key, weight, time = (0 if c is None else address(c) for c in (keys, weights, times))
+    view = segments.view._replace(
+        weight_bytes=0 if weights is None else weights.itemsize, time_bytes=8 if time else 0
+    )
+    return view, (key, weight, time)
 
 
 def host_memory(size: int) -> Array:
@@ -275,11 +252,6 @@ def _parts(segments: Segments, markers: bool) -> list[tuple[int, int, int, int]]
         parts.append((*part, out, last))
         out += edges
     return parts
-
-
-def values_at(segments: Segments, weights: Array, times: Array) -> tuple[int, int]:
-    """The id() of each of these columns, 0 where the store has none."""
-    return id(weights) if segments.weights else 0, id(times) if segments.times else 0
 
 
 def starts_of(segments: Segments) -> Array:

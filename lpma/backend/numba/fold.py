@@ -1,14 +1,19 @@
-"""Definition 2, applied: what a run of operations on one key makes of the state stored for it.
+"""Definition 2, applied: what a run of operations on one key makes of the state stored for it, and
+which one action that comes to.
 
 Locating folds to learn the net change; moving folds again, where the slot is, to learn the
 values. Folding twice costs less than carrying a weight and a time for every row from the one to
 the other: most runs are one operation long, and most batches have one weight and one time.
+
+Requires: the rows of a run are next to each other; when it is settled, those after its first are
+marked SKIP.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ...arrays import Array
 from ...batch.columns import Kind
 from ...cpu.instructions import add_i64, load_i64, load_u8, store_u64
 from ...cpu.jit import ZERO, inlined
@@ -22,8 +27,18 @@ from ...pma.counters import (
     UNDERFLOW,
 )
 from ...pma.keys import HALF, LOW
-from ..values import INSERT, SKIP
-from .addressing import MARKER, Slot, View, advance, read_time, read_weight, write_slot, write_value
+from ..values import DELETE, INSERT, SKIP, WRITE
+from .addressing import (
+    MARKER,
+    Slot,
+    View,
+    advance,
+    read_time,
+    read_weight,
+    segment_at,
+    write_slot,
+    write_value,
+)
 from .batch_view import (
     BatchView,
     Rows,
@@ -32,10 +47,19 @@ from .batch_view import (
     row_key,
     row_place,
     row_position,
+    set_action,
+    set_position,
 )
 
 _INSERT, _DELETE, _ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
 _EXPIRE = int(Kind.EXPIRE)
+
+FOLDED, PRESENT, ABSENT = range(3)  # the outcomes of a batch's runs
+
+# What a located chunk will do, in numbers: indices of its int64[TALLIED] tally. From UNCHANGED on,
+# the counts by reason of counters.py: of rising and of falling edges (fold.falling).
+TOUCHED, SLOTS, MARKERS, LOOPS, LARGEST, DELETIONS, UNCHANGED = range(7)
+TALLIED = UNCHANGED + 2 * REASONS
 
 
 @inlined
@@ -179,3 +203,84 @@ def write_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, at: Slot
     end = _run_end(rows, row, hi)
     _, weight, time = fold(v, batch, rows, row, end, True, weight, time, batch.plain)
     write_value(v, to, weight, time)
+
+
+@inlined
+def new_tally() -> Array:
+    """LARGEST is the largest vertex id that a new slot brings, -1 for none; the rest are sums."""
+    tally = np.zeros(TALLIED, np.int64)
+    tally[LARGEST] = -1
+    return tally
+
+
+@inlined
+def unchanged_at(tally: Array) -> int:
+    """The address of a tally's counts by reason."""
+    return np.int64(tally.ctypes.data) + 8 * UNCHANGED
+
+
+@inlined
+def outcome_of_all(batch: BatchView) -> int:
+    """The outcome of every run, whatever is stored, if all operations of a batch are the same:
+    appending positive weights, or deleting. Else FOLDED."""
+    if batch.plain:
+        return PRESENT
+    if batch.kind_step:
+        return FOLDED
+    return ABSENT if load_u8(batch.kind) == _DELETE else FOLDED
+
+
+@inlined
+def settle(rows: Rows, row: int, found: bool, present: bool, tally: Array) -> int:
+    """Note what the run starting at `row` does to a key that was `found` and will be `present`.
+    Returns the net change."""
+    if present:
+        set_action(rows, row, WRITE if found else INSERT)
+    else:
+        set_action(rows, row, DELETE if found else SKIP)
+    if present == found:
+        return 0
+    delta = 1 if present else -1
+    key = row_key(rows, row)
+    marker = (key & LOW) == MARKER
+    source = np.int64(key >> HALF)
+    target = source if marker else np.int64(key & LOW)
+    if marker:
+        tally[MARKERS] += delta
+    elif source == target:
+        tally[LOOPS] += delta
+    if present:
+        tally[LARGEST] = max(tally[LARGEST], max(source, target))
+    else:
+        tally[DELETIONS] += 1
+    return delta
+
+
+@inlined
+def settle_run(
+    v: View, batch: BatchView, rows: Rows, lo: int, hi: int, w: int, slot: int, outcome: int,
+    tally: Array,
+) -> int:  # fmt: skip
+    """Fold the run lo … hi - 1 onto the stored state; its net change."""
+    position, found = slot >> 1, (slot & 1) != 0
+    present = outcome == PRESENT
+    if outcome == FOLDED:
+        weight, time = 0.0, 0
+        if found:
+            at = advance(v, segment_at(v, w - (1 << v.m)), position)
+            weight, time = read_weight(v, at), read_time(v, at)
+        present, _, _ = fold(v, batch, rows, lo, hi, found, weight, time, unchanged_at(tally))
+    elif outcome == ABSENT:
+        way = falling(row_key(rows, lo)) * REASONS
+        tally[UNCHANGED + way + DELETE_ABSENT] += hi - lo - np.int64(found)
+    set_position(rows, lo, position)
+    return settle(rows, lo, found, present, tally)
+
+
+@inlined
+def settle_append(rows: Rows, row: int, slot: int) -> int:
+    """What settle_run does if all operations append, except for the tally, and without a branch on
+    whether the edge is new, which nothing could predict."""
+    set_position(rows, row, slot >> 1)
+    set_action(rows, row, WRITE if slot & 1 else INSERT)
+    return (slot & 1) ^ 1

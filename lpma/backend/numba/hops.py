@@ -36,13 +36,6 @@ SPARSE = 8  # words of bits to a vertex, above which vertices are sorted
 DONE, FULL, BEYOND = range(3)  # why a kernel returns
 
 
-class Answered(NamedTuple):
-    """The answers to some queries: how many ids each has, and the ids."""
-
-    counts: Array
-    ids: list[Array]
-
-
 class Reached(NamedTuple):
     """What a query has reached, by addresses. All zeros between two queries."""
 
@@ -55,23 +48,23 @@ class Reached(NamedTuple):
 
 
 def reach(
-    view: View, beside: BesideView, vertices: Array, steps: Array, limits: Array
+    view: View, beside: BesideView, limits: Array, vertices: Array, steps: Array
 ) -> tuple[Array, Array]:
     """(indptr int64[q+1], ids uint32) of q queries. limits: int64[q] in a mixed batch, empty
     outside."""
 
-    def piece(lo: int, hi: int) -> Answered:
-        return _answered(view, beside, vertices, steps, limits, lo, hi)
-
-    parts: list[Answered] = run_all(piece, cuts(len(vertices), 1, 4))
+    queries = view, beside, vertices, steps, limits
+    parts = run_all(_answered, [(*queries, *cut) for cut in cuts(len(vertices), 1, 4)])
+    counts, ids = zip(*parts, strict=True)
     indptr = np.zeros(len(vertices) + 1, np.int64)
-    np.cumsum(np.concatenate([part.counts for part in parts]), out=indptr[1:])
-    return indptr, np.concatenate([ids for part in parts for ids in part.ids])
+    np.cumsum(np.concatenate(counts), out=indptr[1:])
+    return indptr, np.concatenate([piece for pieces in ids for piece in pieces])
 
 
 def _answered(
     view: View, beside: BesideView, vertices: Array, steps: Array, limits: Array, lo: int, hi: int
-) -> Answered:
+) -> tuple[Array, list[Array]]:
+    """How many ids each of queries lo … hi - 1 has, and the ids."""
     counts, ids = np.zeros(hi - lo, np.int64), [np.empty(0, np.uint32)]
     size, slots, at, ended = FIRST_BITS, FIRST_FAR, lo, BEYOND
     factor = np.uint64(secrets.randbits(64) | 1)
@@ -84,7 +77,7 @@ def _answered(
             view, beside, vertices, steps, limits, at, hi, counts[at - lo :], bits, far, factor, out
         )
         ids.append(out[:used].copy())
-    return Answered(counts, ids)
+    return counts, ids
 
 
 @compiled

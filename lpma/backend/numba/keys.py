@@ -1,4 +1,5 @@
-"""From a batch's rows to key operations: the 64-bit keys that a store sorts and locates.
+"""From a batch's rows to key operations, the 64-bit keys that a store sorts and locates; and from
+what these do to the changes that are told.
 
 A row gives one key, `src << 32 | dst`; reversed for an in-neighbour store; both, for an
 undirected graph (a loop once). A vertex operation gives its marker key, in the out-store only.
@@ -14,48 +15,24 @@ from ...batch.columns import FIRST_QUERY, Kind
 from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ...pma.keys import HALF
-from ..values import BOTH, REVERSE
+from ..values import BOTH, DELETE, INSERT, REVERSE
 from .addressing import MARKER
+from .batch_view import Rows, row_action, row_key
 
 _DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
 
 
 @compiled
-def edge_keys(
-    src: int, dst: int, lo: int, hi: int, reverse: bool, keys: Array, places: Array
-) -> None:
-    """Rows lo … hi - 1, all appends and deletes, to keys[lo:hi]. src and dst are addresses of
-    uint32."""
+def write_keys(
+    kinds: int, kind_step: int, src: int, dst: int, lo: int, hi: int, direction: int, keys: Array,
+    places: Array,
+) -> int:  # fmt: skip
+    """The key operations of rows lo … hi - 1, to entries from `lo` on; for BOTH the arrays have
+    room for two a row. Columns are given by address: kinds is uint8, with a step of 0 if all are
+    alike; src and dst are uint32. Returns where the entries end."""
+    n = lo
     for row in range(lo, hi):
-        u = np.uint64(load_u32(src + row * 4))
-        v = np.uint64(load_u32(dst + row * 4))
-        keys[row] = (v << HALF) | u if reverse else (u << HALF) | v
-        places[row] = row
-
-
-@inlined
-def both_keys(src: int, dst: int, n: int, keys: Array, places: Array) -> int:
-    """Rows 0 … n - 1, all appends and deletes, in both directions (a loop once); the arrays have
-    room for 2 n. Returns the keys written."""
-    found = ZERO
-    for row in range(n):
-        u = np.uint64(load_u32(src + row * 4))
-        v = np.uint64(load_u32(dst + row * 4))
-        keys[found], places[found] = (u << HALF) | v, row
-        keys[found + 1], places[found + 1] = (v << HALF) | u, row
-        found += 1 + np.int64(u != v)
-    return found
-
-
-@compiled
-def all_keys(
-    kinds: int, src: int, dst: int, rows: int, direction: int, keys: Array, places: Array
-) -> int:
-    """Rows of any kind; the arrays have room for two keys a row. kinds is the address of uint8.
-    Returns the keys written."""
-    n = 0
-    for row in range(rows):
-        kind = load_u8(kinds + row)
+        kind = load_u8(kinds + row * kind_step)
         if kind >= FIRST_QUERY:
             continue
         u = np.uint64(load_u32(src + row * 4))
@@ -74,19 +51,24 @@ def all_keys(
     return n
 
 
+@inlined
+def write_changes(rows: Rows, keys: Array, inserted: Array) -> int:
+    """Write the keys of the rows that insert or delete an edge or a marker, and which of them are
+    inserted. Returns how many there are; the arrays have room for one more, if for fewer than rows.
+    Every row is written, without a branch on its action, and the next one may overwrite it."""
+    found = ZERO
+    for row in range(rows.n):
+        action = row_action(rows, row)
+        keys[found] = row_key(rows, row)
+        inserted[found] = action == INSERT
+        found += np.int64((action == INSERT) | (action == DELETE))
+    return found
+
+
 @compiled
-def put_in_by_place(
-    keys: Array, places: Array, n: int, more_keys: Array, more_places: Array
-) -> None:
-    """Put more key operations in among keys[:n], which has the room; both by rising place, the
-    batch's own first. From the back, so that nothing is overwritten before it is moved."""
-    left, more = n - 1, len(more_keys) - 1
-    for to in range(n + len(more_keys) - 1, -1, -1):
-        if more < 0:
-            return
-        if left >= 0 and places[left] > more_places[more]:
-            keys[to], places[to] = keys[left], places[left]
-            left -= 1
-        else:
-            keys[to], places[to] = more_keys[more], more_places[more]
-            more -= 1
+def changes(rows: Rows, most: int) -> tuple[Array, Array]:
+    """(keys, inserted) of `write_changes`, at most `most` of them."""
+    keys = np.empty(most + 1, np.uint64)
+    inserted = np.empty(most + 1, np.bool_)
+    found = write_changes(rows, keys, inserted)
+    return keys[:found], inserted[:found]

@@ -2,7 +2,7 @@
 
 Idea: a batch is planned by *net* change, so before anything moves every run of equal keys is
 folded onto the state that is stored (Definition 2) and becomes one action: insert, write,
-delete or nothing (resolve.py). The runs of one leaf are gathered into a *touched leaf* with its
+delete or nothing (fold.py). The runs of one leaf are gathered into a *touched leaf* with its
 net change; touched leaves are all that the strategies look at.
 
 Tricks: where segments outnumber operations, runs are handled a block at a time. The walks of a
@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
-from ...cpu.instructions import load_u64, prefetch
+from ...cpu.instructions import load_u64, move_bytes, prefetch
 from ...cpu.jit import ONE, ZERO, compiled, inlined
 from ...pma.keys import HALF, LOW
 from ..values import DELETE, SKIP, WRITE
@@ -49,8 +49,7 @@ from .batch_view import (
     row_place,
     set_action,
 )
-from .rebalance import DELETED, MOVED
-from .resolve import (
+from .fold import (
     FOLDED,
     LARGEST,
     LOOPS,
@@ -59,12 +58,13 @@ from .resolve import (
     TOUCHED,
     new_tally,
     outcome_of_all,
-    reads_values,
     settle_append,
     settle_run,
 )
+from .rebalance import DELETED, MOVED
 
 BLOCK = 32  # runs
+ROWS_PER_TASK = 1024
 LEAVES_AHEAD = 4  # between asking for a leaf and reading it
 OPERATIONS_AHEAD = 16  # between asking for an operation and reading it
 PREFETCHED = 32  # slots of a segment, at most
@@ -232,7 +232,7 @@ def _by_block(
     while n:
         # The next block's leaves are prefetched before this block's are read.
         following = find_leaves(v, batch, rows, starts[n], hi, next_starts, next_windows)
-        find_slots(v, rows, starts, windows, slots, n, reads_values(outcome))
+        find_slots(v, rows, starts, windows, slots, n, outcome == FOLDED)
         for i in range(n):
             start, end, p = starts[i], starts[i + 1], windows[i]
             if outcome == PRESENT:
@@ -265,7 +265,7 @@ def _by_leaf(
 ) -> int:  # fmt: skip
     """As locate, for no fewer rows than segments. Returns the number of touched leaves."""
     first_leaf = 1 << v.m
-    folded = reads_values(outcome)
+    folded = outcome == FOLDED
     ahead = OPERATIONS_AHEAD if brings_columns(batch) else 0
     t, row, p, end = ZERO, lo, ONE, np.uint64(0)
     loops, largest = ZERO, -ONE
@@ -318,3 +318,37 @@ def locate(v: View, batch: BatchView, rows: Rows, lo: int, hi: int, leaves: Leav
         touched = _by_leaf(v, batch, rows, lo, hi, leaves, outcome, tally)
     tally[TOUCHED] = touched
     return tally
+
+
+@compiled
+def join_leaves(leaves: Leaves, starts: Array, lengths: Array) -> int:
+    """Bring the chunks' touched leaves together at the front, those of the first being there; a
+    leaf cut by a chunk's edge becomes one again. Returns how many there are."""
+    n = lengths[0]
+    for chunk in range(1, len(lengths)):
+        first, more = starts[chunk], lengths[chunk]
+        if n and more and get(leaves.rank, n - 1) == get(leaves.rank, first):
+            put(leaves.hi, n - 1, get(leaves.hi, first))
+            put(leaves.delta, n - 1, get(leaves.delta, n - 1) + get(leaves.delta, first))
+            put(leaves.flags, n - 1, get(leaves.flags, n - 1) | get(leaves.flags, first))
+            first += 1
+            more -= 1
+        for column in (leaves.rank, leaves.lo, leaves.hi, leaves.delta, leaves.flags):
+            move_bytes(column + 4 * n, column + 4 * first, 4 * more)
+        n += more
+    return n
+
+
+def run_edges(key: Array, ranges: list[tuple[int, int]]) -> list[int]:
+    """The edges of these ranges of rows, moved on so that no run of equal keys is cut."""
+    *inner, end = (hi for _, hi in ranges)
+    before = key[np.array(inner, np.int64) - 1]
+    return [0, *np.searchsorted(key, before, "right").tolist(), end]
+
+
+def joined(tallies: list[Array]) -> Array:
+    if len(tallies) == 1:
+        return tallies[0]
+    joined: Array = np.sum(tallies, axis=0)
+    joined[LARGEST] = max(tally[LARGEST] for tally in tallies)
+    return joined

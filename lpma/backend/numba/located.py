@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from ...arrays import address
 from ..values import Array, Tally
-from .batch_view import BatchView, Leaves, Rows, describe
-from .fused import HIGHEST, PLANNED, SMALL_ROWS, WINDOWS
+from .batch_view import BatchView, Leaves, Rows
+from .fold import TALLIED, TOUCHED, UNCHANGED
+from .fused import HIGHEST, PLANNED, WINDOWS
 from .rebalance import WindowPlan
-from .resolve import TALLIED, TOUCHED, UNCHANGED
 from .segments import Segments
 from .workspace import Workspace
 
@@ -31,18 +31,17 @@ class StagedBatch(NamedTuple):
     @property
     def view(self) -> BatchView:
         """For kernels. Holds addresses only."""
-        return BatchView(*self.record.tolist())
+        kind, weight, time, plain = self
+        width, counts = weight.itemsize, address(plain) if len(plain) else 0
+        return BatchView(
+            address(kind), int(len(kind) > 1), address(weight), width * (len(weight) > 1),
+            int(width == 8), address(time), 8 * (len(time) > 1), counts,
+        )  # fmt: skip
 
     @property
     def record(self) -> Array:
         """The view as an array, which costs less to hand to a kernel: int64[8]."""
-        record = np.empty(8, np.int64)
-        kind, weight, time, plain = self
-        describe(
-            id(kind), len(kind), id(weight), len(weight), weight.itemsize, id(time), len(time),
-            id(plain), len(plain), record,
-        )  # fmt: skip
-        return record
+        return np.array(self.view, np.int64)
 
 
 @dataclass(eq=False)
@@ -124,7 +123,7 @@ class Located:
         staged: StagedBatch, key: Array, touched: Touched, report: list[int],
         workspace: Workspace, m: int, in_spare: bool = False,
     ) -> Located:  # fmt: skip
-        """From a report that begins with the entries of a tally (resolve.py)."""
+        """From a report that begins with the entries of a tally (fold.py)."""
         unchanged, tally = report[UNCHANGED:TALLIED], tally_of(report)
         tally.touched = touched.n
         return Located(staged, key, touched, tally, unchanged, workspace, m, in_spare)
@@ -141,12 +140,7 @@ class Located:
         return plain.tolist() if len(plain) else self.found_unchanged
 
     @property
-    def is_small(self) -> bool:
-        """Whether it was located in one call."""
-        return self.at_once or len(self.key) <= SMALL_ROWS
-
-    @property
     def is_moved_at_once(self) -> bool:
         """Whether it is moved in one call, on this thread. One that expands is not, however small:
         most of its time goes into the pages of the new level, which all threads clear."""
-        return self.is_small and not self.expands
+        return self.at_once and not self.expands

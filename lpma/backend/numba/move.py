@@ -1,8 +1,9 @@
 """The mover: carries out a plan's windows, and nothing else moves an edge between segments.
 
-A leaf window is merged in place. A larger window is gathered: its segments, merged with its
-operations in key order, go to a scratch buffer; then they are spread evenly over those of its
-segments that are there (layout.py), number k of n getting elements k*T//n … (k+1)*T//n - 1 of T.
+A leaf window is merged in place with the operations that fall into it. A larger window is
+gathered: its segments, merged with its operations in key order, go to a scratch buffer; then they
+are spread evenly over those of its segments that are there (layout.py), number k of n getting
+elements k*T//n … (k+1)*T//n - 1 of T.
 Fences inside the window become the first keys of their segments; an empty segment takes the fence
 of its successor, so nothing is located into it. The first fence of a window never changes: its
 neighbours rely on it.
@@ -20,14 +21,18 @@ from numba import types
 
 from ...arrays import Array
 from ...cpu.calls import ByAddress, record_type
-from ...cpu.instructions import load_u64, prefetch
+from ...cpu.instructions import GROUP, load_u64, ones, prefetch, trailing_zeros
 from ...cpu.jit import ZERO, compiled, inlined
-from ..values import INSERT
+from ..values import DELETE, INSERT, SKIP, WRITE
 from .addressing import (
+    EVERY,
     Slot,
     View,
     advance,
+    copy_slot,
+    copy_slots,
     count_of,
+    expand_slots,
     fence_of,
     heap_number,
     move_slots,
@@ -48,16 +53,152 @@ from .batch_view import (
     row_place,
     row_position,
 )
-from .merge import merge_leaf, merge_range
+from .fold import append_plain, insert_run, is_plain, write_run
 from .rebalance import DELETED, HI, LAYER, LO, MEMBERS, ROLLED, WINDOW
 from .segments import LAST_FENCE
 
+MASKED = 64  # slots of a leaf, a bit each in an integer, at most
 AHEAD = 6  # windows between prefetching a leaf and moving it
 SPARSE = 4  # from this many segments per touched leaf on, leaves take in few operations
 WINDOWS_AHEAD, FEW_LAYERS = 2, 3
 PREFETCHED = 64  # slots of a leaf, at most
 COUNTS_AHEAD = 24  # windows between asking for a count and writing it
 MANY = 16  # segments per touched leaf up to which all windows are summed
+
+
+@inlined
+def merge_range(
+    v: View, batch: BatchView, rank: int, count: int, rows: Rows, lo: int, hi: int, out: Slot
+) -> int:
+    """Merge a segment's `count` slots with rows lo … hi - 1 into `out`, which does not overlap.
+    Returns the slots written."""
+    at = segment_at(v, rank)
+    inserts, marked, deletes = ZERO, ZERO, False
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        inserted = np.int64(action == INSERT)
+        marked |= inserted << (row_position(rows, row) + inserts)
+        inserts += inserted
+        deletes |= action == DELETE
+    total = count + inserts
+    if deletes or not GROUP <= total <= MASKED:
+        return _merge_blocks(v, batch, at, count, rows, lo, hi, out)
+    _copy_around(v, out, at, total, marked)
+    if is_plain(batch):
+        append_plain(v, batch, rows, lo, hi, out)
+        return total
+    inserts = 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        to = advance(v, out, row_position(rows, row) + inserts)
+        if action == INSERT:
+            insert_run(v, batch, rows, row, hi, to)
+            inserts += 1
+        elif action == WRITE:
+            write_run(v, batch, rows, row, hi, to, to)
+    return total
+
+
+@inlined
+def _copy_around(v: View, to: Slot, source: Slot, total: int, marked: int) -> None:
+    """Fill the unmarked ones of slots 0 … total - 1 from `source`, in order; bit k marks slot k. A
+    GROUP at a time, without a branch on where the marks are; the last one overlaps the one before,
+    so that nothing is written behind."""
+    k = 0
+    while k < total:
+        k = min(k, total - GROUP)
+        before = k - ones(marked & ((1 << k) - 1))
+        expand_slots(v, advance(v, to, k), advance(v, source, before), ~(marked >> k) & EVERY)
+        k += GROUP
+
+
+@inlined
+def _merge_blocks(
+    v: View, batch: BatchView, at: Slot, count: int, rows: Rows, lo: int, hi: int,
+    out: Slot,
+) -> int:  # fmt: skip
+    """As merge_range, but block by block of what lies between two operations: for any number of
+    them."""
+    done, written = 0, 0
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        if action == SKIP:
+            continue
+        position = row_position(rows, row)
+        if position > done:
+            copy_slots(v, advance(v, out, written), advance(v, at, done), position - done)
+            written += position - done
+            done = position
+        to = advance(v, out, written)
+        if action == INSERT:
+            insert_run(v, batch, rows, row, hi, to)
+            written += 1
+            continue
+        if action == WRITE:
+            copy_slot(v, to, advance(v, at, done), 0, 0)
+            write_run(v, batch, rows, row, hi, to, to)
+            written += 1
+        done += 1
+    if count > done:
+        copy_slots(v, advance(v, out, written), advance(v, at, done), count - done)
+        written += count - done
+    return written
+
+
+@inlined
+def merge_leaf(
+    v: View, batch: BatchView, p: int, rows: Rows, lo: int, hi: int, deleted: bool,
+    scratch: Slot,
+) -> None:  # fmt: skip
+    """Apply rows lo … hi - 1 within one leaf window, which has the room."""
+    rank = p - (1 << v.m)
+    count = count_of(v, p)
+    at = segment_at(v, rank)
+    if deleted or not GROUP <= 1 << v.shift <= MASKED:
+        written = _merge_blocks(v, batch, at, count, rows, lo, hi, scratch)
+        move_slots(v, at, scratch, written)
+        set_count(v, p, written)
+        return
+    plain = is_plain(batch)
+    inserts, marked = ZERO, ZERO
+    for row in range(lo, hi):
+        action = row_action(rows, row)
+        inserted = np.int64(action == INSERT)
+        marked |= inserted << (row_position(rows, row) + inserts)
+        inserts += inserted
+        if not plain and action == WRITE:
+            to = advance(v, at, row_position(rows, row))
+            write_run(v, batch, rows, row, hi, to, to)
+    if inserts:
+        _open_gaps(v, at, trailing_zeros(marked), count + inserts, marked, scratch)
+        set_count(v, p, count + inserts)
+    if plain:
+        append_plain(v, batch, rows, lo, hi, at)
+        return
+    inserts = ZERO
+    for row in range(lo, hi):
+        if row_action(rows, row) == INSERT:
+            to = advance(v, at, row_position(rows, row) + inserts)
+            insert_run(v, batch, rows, row, hi, to)
+            inserts += 1
+
+
+@inlined
+def _open_gaps(v: View, at: Slot, first: int, total: int, marked: int, scratch: Slot) -> None:
+    """Move slots up, in order, to the unmarked ones of `total`; slot `first` is the first marked,
+    bit k marks slot k.
+    A GROUP at a time, without a branch on where the gaps are, which nothing could predict. By way
+    of `scratch`, because a load that overlaps a store just made waits for it."""
+    first_group, groups = first // GROUP, (total - 1) // GROUP + 1
+    source = first_group * GROUP
+    for group in range(first_group, groups):
+        k = group * GROUP
+        stored = ((1 << min(total - k, GROUP)) - 1) & ~(marked >> k)
+        expand_slots(v, advance(v, scratch, k), advance(v, at, source), stored)
+        source += ones(stored)
+    for group in range(first_group, groups):
+        k = group * GROUP
+        expand_slots(v, advance(v, at, k), advance(v, scratch, k), EVERY)
 
 
 @compiled
@@ -123,15 +264,6 @@ def gather(
             v, batch, rank, count_of(v, first_leaf + rank), rows, row_lo, row_hi, to
         )
     return written
-
-
-@compiled
-def count_inserted(rows: Rows, lo: int, hi: int) -> int:
-    """How many of rows lo … hi - 1 insert a slot."""
-    inserted = ZERO
-    for row in range(lo, hi):
-        inserted += np.int64(row_action(rows, row) == INSERT)
-    return inserted
 
 
 @compiled
@@ -259,47 +391,3 @@ def _prefetch_leaf(
     if brings_columns(batch):
         for row in range(get(leaves.lo, i), get(leaves.hi, i)):
             prefetch_operation(batch, row_place(rows, row))
-
-
-@compiled
-def piece_offsets(
-    v: View, first: int, edges: Array, leaves: Leaves, members: Array, lo: int, hi: int
-) -> tuple[Array, Array]:
-    """For a window cut at segments `edges` (relative to rank `first`): where each piece's
-    output starts, and its first member. Both have len(edges) entries."""
-    first_leaf = 1 << v.m
-    starts = np.zeros(len(edges), np.int64)
-    member = np.empty(len(edges), np.int64)
-    written = 0
-    at = lo
-    for piece in range(len(edges)):
-        starts[piece] = written
-        member[piece] = at
-        if piece + 1 == len(edges):
-            break
-        for k in range(edges[piece], edges[piece + 1]):
-            written += count_of(v, first_leaf + first + k)
-        while at < hi and get(leaves.rank, members[at]) < first + edges[piece + 1]:
-            written += get(leaves.delta, members[at])
-            at += 1
-    return starts, member
-
-
-@compiled
-def even_pieces(layers: Array, largest: int, smallest: int, most: int) -> Array:
-    """Cut a round's windows into at most `most` pieces of about equal work, each of `smallest`
-    segments or more: the edges. Windows above layer `largest` count as one of that layer."""
-    total = 0
-    for layer in layers:
-        total += 1 << min(layer, largest)
-    pieces = max(1, min(most, total // smallest))
-    edges = np.zeros(pieces + 1, np.int64)
-    piece = 1
-    work = 0
-    for i in range(len(layers)):
-        work += 1 << min(layers[i], largest)
-        while piece < pieces and work >= total * piece // pieces:
-            edges[piece] = i + 1
-            piece += 1
-    edges[pieces] = len(layers)
-    return edges

@@ -34,6 +34,7 @@ from .addressing import (
     segment_at,
     set_count,
     slots_until,
+    view_at,
     write_slot,
     write_value,
 )
@@ -41,14 +42,6 @@ from .batch_view import BatchView
 from .fold import apply_operation
 
 BOUNDS_AT = 8 * len(View._fields)  # in a store's record
-
-
-@inlined
-def _view_at(at: int) -> View:
-    return View(
-        load_i64(at), load_i64(at + 8), load_i64(at + 16), load_i64(at + 24), load_i64(at + 32),
-        load_i64(at + 40), load_i64(at + 48), load_i64(at + 56), load_i64(at + 64),
-    )  # fmt: skip
 
 
 @inlined
@@ -70,7 +63,7 @@ def _slot(v: View, p: int, position: int) -> Slot:
 @compiled
 def find_edge(at: int, src: int, dst: int) -> tuple[bool, float, int]:
     """Whether an edge is there, its weight and its time."""
-    v = _view_at(at)
+    v = view_at(at)
     p, position, found = _find(v, np.uint64(src) << HALF | np.uint64(dst))
     if not found:
         return False, 0.0, 0
@@ -81,7 +74,7 @@ def find_edge(at: int, src: int, dst: int) -> tuple[bool, float, int]:
 @compiled
 def find_neighbors(at: int, src: int, ids: int, room: int) -> int:
     """How many neighbours a vertex has; the first `room` are written at address `ids`."""
-    v = _view_at(at)
+    v = view_at(at)
     first = np.uint64(src) << HALF
     rank, position = first_at_or_after(v, first)
     n = slots_until(v, rank, position, first | MARKER)
@@ -151,7 +144,7 @@ def update(
     store_f64(operation + 8, weight)
     store_i64(operation + 16, time)
     batch = BatchView(operation, 0, operation + 8, 0, 1, operation + 16, 0, 0)
-    v, key = _view_at(at), np.uint64(src) << HALF | np.uint64(dst)
+    v, key = view_at(at), np.uint64(src) << HALF | np.uint64(dst)
     p, position, found = _find(v, key)
     old_weight, old_time = 0.0, 0
     if found:
@@ -165,7 +158,7 @@ def update(
     change = np.int64(present) - np.int64(found)
     back, back_key, back_p = v, np.uint64(dst) << HALF | np.uint64(src), 0
     if back_at:
-        back = _view_at(back_at)
+        back = view_at(back_at)
         back_p = _find(back, back_key)[0]
     same = back_at == at
     fits = _fits(v, at, p, back_p if same else 0, change, from_top, least_held)

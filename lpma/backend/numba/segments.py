@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array, address
-from ...cpu.instructions import trailing_zeros
-from ...cpu.jit import compiled
 from ...pma.density import bounds
 from ...pma.layout import NOTHING, Size, level_slots
 from .addressing import View
@@ -120,35 +118,30 @@ def empty_like(segments: Segments, size: Size) -> Segments:
     return empty_segments(segments.segment_size, dtype, segments.times is not None, size)
 
 
-@compiled
-def _grow_tree(old_fences: Array, old_counts: Array, fences: Array, counts: Array, m: int) -> None:
-    """The tree of m levels, one more than before: old windows keep number and count; each old
-    leaf's left half is its segment, its right half is new, empty and fenced by its successor."""
-    leaves = 1 << (m - 1)
-    for rank in range(leaves):
-        fences[rank] = old_fences[rank]
-        counts[rank] = old_counts[rank]
-        counts[leaves + rank] = old_counts[leaves + rank]
-        counts[2 * (leaves + rank)] = old_counts[leaves + rank]
-        counts[2 * (leaves + rank) + 1] = 0
-        successor = rank + 1
-        if successor == leaves:
-            fences[leaves + rank] = LAST_FENCE
-        else:
-            z = trailing_zeros(successor)
-            fences[leaves + rank] = old_fences[(leaves + successor) >> (z + 1)]
+def _grow_tree(segments: Segments) -> tuple[Array, Array]:
+    """(fences, counts) of a level more: old windows keep number and count; each old leaf's left
+    half is its segment, its right half is new, empty and fenced by its successor."""
+    old_fences, old_counts, leaves = segments.fences, segments.counts, len(segments.fences)
+    fences, counts = empty(2 * leaves, np.uint64), empty(4 * leaves, np.int64)
+    counts[: 2 * leaves] = old_counts
+    counts[2 * leaves :: 2], counts[2 * leaves + 1 :: 2] = old_counts[leaves:], 0
+    fences[:leaves], fences[-1] = old_fences, LAST_FENCE
+    for z in range(segments.m):  # the odd multiples of 2^z succeed these ranks (layout.py)
+        step = 1 << z
+        ranks = slice(leaves + step - 1, 2 * leaves - 1, 2 * step)
+        fences[ranks] = old_fences[leaves >> (z + 1) : leaves >> z]
+    return fences, counts
 
 
 def expanded(segments: Segments, size: Size) -> Segments:
     """The next larger size, given; no edge moves. Shares the old levels, where rank i becomes 2i
     (layout.py)."""
-    m, slots = size.m, level_slots(size.m, segments.segment_size)
+    slots = level_slots(size.m, segments.segment_size)
     grown: dict[str, Any] = {
         name: [*levels, empty(slots, levels[0].dtype, huge=False)]
         for name, levels in segments.columns.items()
     }
-    fences, counts = empty(1 << m, np.uint64), empty(2 << m, np.int64)
-    _grow_tree(segments.fences, segments.counts, fences, counts, m)
+    fences, counts = _grow_tree(segments)
     return replace(segments, **grown, fences=fences, counts=counts)
 
 

@@ -8,16 +8,11 @@ from ...arrays import Array, address
 from ...cpu.jit import compiled
 from ...pma.layout import Size
 from .addressing import Slot, View, advance, count_of, move_slots, segment_at
-from .batch_view import BatchView, Leaves, Rows
 from .commit import spread_evenly
-from .move import call_gather, following_fence, gather_at, spread, sum_window
+from .export import write_slots
+from .move import following_fence, spread, sum_window
 from .segments import Segments, empty_segments, shrunk
 from .workspace import Workspace
-
-NO_BATCH = BatchView(0, 0, 0, 0, 0, 0, 0, 0)
-NO_ROWS = Rows(0, 0, 0, 0, 0)
-NO_LEAVES = Leaves(0, 0, 0, 0, 0, 0)
-NO_MEMBERS = np.zeros(0, np.int32)
 
 
 def build(
@@ -37,20 +32,13 @@ def shrink(workspace: Workspace, segments: Segments, most: Array) -> tuple[Segme
     """On one thread: stores shrink rarely, and by few levels."""
     smaller = shrunk(segments)
     buffer = workspace.slot_buffer(segments, "large", segments.num_slots)
-    moved = merge_pairs(
-        segments.view, smaller.view, NO_BATCH, NO_ROWS, NO_LEAVES, NO_MEMBERS, most, buffer,
-        gather_at.address,
-    )  # fmt: skip
-    return smaller, moved
+    return smaller, merge_pairs(segments.view, smaller.view, most, buffer)
 
 
 @compiled
-def merge_pairs(
-    v: View, to: View, batch: BatchView, rows: Rows, leaves: Leaves, members: Array, most: Array,
-    scratch: Slot, gather_at: int,
-) -> Array:  # fmt: skip
-    """Empty the last level of `v` into the others, which `to` shares. The batch is empty. Returns
-    the windows rebalanced by layer of `to`, pairs being layer 0.
+def merge_pairs(v: View, to: View, most: Array, scratch: Slot) -> Array:
+    """Empty the last level of `v` into the others, which `to` shares. Returns the windows
+    rebalanced by layer of `to`, pairs being layer 0.
 
     A window of `to` is the same window of `v` one layer lower, so its count is known before. From
     the root down: where both halves of a window fit, each is settled by itself; where one does
@@ -76,10 +64,8 @@ def merge_pairs(
                 move_slots(v, at, segment_at(v, 2 * rank + 1), right)
                 rebalanced[0] += 1
             continue
-        n = 1 << layer
-        total = call_gather(
-            gather_at, v, batch, 2 * rank, 2 * (rank + n), rows, leaves, members, 0, 0, scratch
-        )
+        n, total = 1 << layer, count_of(v, w)
+        write_slots(v, 2 * rank, 2 * (rank + n), scratch)
         spread(to, scratch, total, rank, layer, 0, n, following_fence(to, rank + n))
         sum_window(to, w, layer)
         rebalanced[layer] += 1

@@ -27,7 +27,6 @@ CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a co
 BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
 MOST_BUCKET_BITS = 10
 WIDEST = 11  # bits of a digit
-FEW_KEYS = 24  # sorted by insertion
 
 
 @inlined
@@ -62,22 +61,6 @@ def _count(keys: Array, low: np.uint64, gap: int, bit: int, counts: Array) -> No
 
 
 @compiled
-def _bucket_starts(counts: Array) -> Array:
-    """counts[range, bucket] becomes where that range's first key of that bucket goes. Returns
-    where each bucket starts, and the end."""
-    total = 0
-    starts = np.empty(counts.shape[1] + 1, np.int64)
-    for bucket in range(counts.shape[1]):
-        starts[bucket] = total
-        for piece in range(counts.shape[0]):
-            here = counts[piece, bucket]
-            counts[piece, bucket] = total
-            total += here
-    starts[-1] = total
-    return starts
-
-
-@compiled
 def _scatter(
     keys: Array, places: Array, low: np.uint64, gap: int, bit: int, offsets: Array,
     keys_out: Array, places_out: Array,
@@ -93,17 +76,6 @@ def _scatter(
 
 
 @inlined
-def _insertion_sort(keys: Array, places: Array) -> None:
-    for i in range(1, len(keys)):
-        key, place = keys[i], places[i]
-        j = i
-        while j > 0 and keys[j - 1] > key:
-            keys[j], places[j] = keys[j - 1], places[j - 1]
-            j -= 1
-        keys[j], places[j] = key, place
-
-
-@inlined
 def _sort_range(
     keys: Array, places: Array, spare_keys: Array, spare_places: Array, low: np.uint64, gap: int,
     bits: int, counts: Array,
@@ -112,9 +84,6 @@ def _sort_range(
     by the caller, because Numba asks of each index that is not counted from 0 whether it is
     negative."""
     n = len(keys)
-    if n <= FEW_KEYS:
-        _insertion_sort(keys, places)
-        return
     widest = 6
     while widest < WIDEST and (1 << (widest + 1)) <= n:
         widest += 1
@@ -165,9 +134,6 @@ def _bit_length(bits: np.uint64) -> int:
 @compiled
 def sort_few(keys: Array, places: Array, spare_keys: Array, spare_places: Array, n: int) -> None:
     """Sort the first n keys stably, in place; fewer than BUCKETS_FROM, on this thread."""
-    if n <= FEW_KEYS:
-        _insertion_sort(keys[:n], places[:n])
-        return
     used, rising = _survey(keys, 0, n)
     if rising:
         return
@@ -202,7 +168,11 @@ def sort_pairs(
     offsets = np.empty((THREADS, 1 << bucket_bits), np.int64)
     ranges = [(edges[i], edges[i + 1], low, gap, bit, offsets[i]) for i in range(THREADS)]
     run_all(_count, [(keys[lo:hi], *piece) for lo, hi, *piece in ranges])
-    starts = _bucket_starts(offsets)
+    # What counted the keys of (range, bucket) becomes where the first of them goes.
+    by_bucket = offsets.T.ravel()
+    ends = np.cumsum(by_bucket)
+    offsets[:] = (ends - by_bucket).reshape(-1, THREADS).T
+    starts = np.append(0, ends[THREADS - 1 :: THREADS])
     # As many tasks as even out buckets of uneven size, each of about as many keys.
     wanted = np.linspace(0, n, 8 * THREADS + 1)
     cuts = np.unique(np.searchsorted(starts, wanted))

@@ -18,6 +18,8 @@ from .fused import REPORTED
 from .rebalance import MAX_ROUNDS, PLAN_COLUMNS
 from .segments import Segments
 
+FIRST = "thread 0"  # the buffer that a small batch is moved with
+
 
 class Block:
     """Columns of the given dtypes, with room for the largest number of entries requested so far;
@@ -27,7 +29,6 @@ class Block:
         self.dtypes = [None if dtype is None else np.dtype(dtype) for dtype in dtypes]
         self.capacity = 0
         self.addresses = [0] * len(dtypes)
-        self.table = np.zeros(len(dtypes), np.int64)  # the same as an array
         self.columns = [np.empty(0, dtype) for dtype in self.dtypes]
         self.nbytes = 0
         # The columns as one array, where they have one dtype: [columns, capacity].
@@ -52,15 +53,12 @@ class Block:
         # All at once: if an exception came between two of these, addresses would outlive their
         # memory.
         self.__dict__.update(
-            capacity=capacity, nbytes=memory.nbytes, grid=grid, addresses=addresses,
-            table=np.array(addresses, np.int64), columns=columns,
-        )  # fmt: skip
+            capacity=capacity, nbytes=memory.nbytes, grid=grid, addresses=addresses, columns=columns
+        )
 
 
 class Workspace:
     """The buffers of one store."""
-
-    KEYS, SPARE_KEYS, ACTION = 0, 2, 4  # columns of `rows`
 
     def __init__(self) -> None:
         self.release()
@@ -75,7 +73,6 @@ class Workspace:
         self.plan = Block(*["i4"] * PLAN_COLUMNS)
         self.rounds = np.empty(MAX_ROUNDS, np.int64)
         self.report = np.zeros(REPORTED, np.int64)  # see fused.py
-        self.batch = np.zeros(8, np.int64)  # see batch_view.describe
         self.slots: dict[str, Block] = {}
         self._table = self.report  # see small_table
 
@@ -86,32 +83,25 @@ class Workspace:
             held += block.nbytes
         return held + self.plan.nbytes
 
-    def reserve_small(self, n: int) -> None:
-        """Make room for n rows, for as many leaves and for their plan."""
-        if n > self.rows.capacity:
-            self.rows.reserve(n)
-        if n > self.leaves.capacity:
-            self.leaves.reserve(n)
-        if n >= self.plan.capacity:
-            self.plan.reserve(n + 1)
-
-    def small_table(self, segments: Segments, n: int, name: str, largest: int) -> Array:
-        """What fused.apply works with on n rows: the addresses of the columns of `rows`; of the
-        leaves and of the plan, each with its capacity; of `rounds` and `report`; of the
-        three columns of slot buffer `name`; the highest layer, up to `largest`, whose windows that
-        holds; and that of a batch's record."""
-        rows, leaves, plan, slots = self.rows, self.leaves, self.plan, self.slots.get(name)
+    def small_table(self, segments: Segments, n: int) -> Array:
+        """What fused.py works with on n rows: the addresses of the columns of `rows`; of the leaves
+        and of the plan, each with its capacity; of `rounds` and `report`; of the three columns of
+        slot buffer FIRST; and the highest layer, of those that one thread moves, whose windows that
+        holds."""
+        rows, leaves, plan, slots = self.rows, self.leaves, self.plan, self.slots.get(FIRST)
         if not (slots and n <= rows.capacity and n <= leaves.capacity and n < plan.capacity):
-            self.reserve_small(n)
-            self.slot_buffer(segments, name, segments.segment_size)
-            slots = self.slots[name]
+            rows.reserve(n)
+            leaves.reserve(n)
+            plan.reserve(n + 1)
+            self.slot_buffer(segments, FIRST, segments.segment_size)
+            slots = self.slots[FIRST]
         sizes = rows.capacity, leaves.capacity, plan.capacity, slots.capacity
         if sizes != self._sizes:  # growing has moved it
             highest = (slots.capacity // segments.segment_size).bit_length() - 1
             self._table = np.array(
                 [*rows.addresses, leaves.addresses[0], leaves.capacity, plan.addresses[0],
                  plan.capacity, address(self.rounds), address(self.report), *slots.addresses,
-                 min(highest, largest), address(self.batch)],
+                 min(highest, segments.alone_layer)],
                 np.int64,
             )  # fmt: skip
             self._sizes = sizes
@@ -123,27 +113,14 @@ class Workspace:
         if block is not None and block.nbytes > most:
             del self.slots[name]
 
-    def row_columns(self, n: int) -> tuple[Array, Array, Array, Array]:
-        """(keys, places, spare keys, spare places) of n rows, not written yet."""
-        self.rows.reserve(n)
-        a, b, c, d = (column[:n] for column in self.rows.columns[: self.ACTION])
-        return a, b, c, d
+    def actions(self, n: int) -> Array:
+        """uint8[n]: what is done for each of n rows."""
+        return self.rows.columns[4][:n]
 
     def row_view(self, n: int, in_spare: bool) -> Rows:
         """n rows by address; `in_spare` says which of the two pairs holds the sorted keys."""
-        a = self.rows.addresses
-        first = self.SPARE_KEYS if in_spare else self.KEYS
-        return Rows(n, a[first], a[first + 1], *a[self.ACTION :])
-
-    def leaf_space(self, n: int) -> Array:
-        """Room for n touched leaves: rank, lo, hi, delta, flags; see located.Touched."""
-        self.leaves.reserve(n)
-        return self.leaves.grid
-
-    def plan_space(self, n: int) -> Array:
-        """Columns for planning n touched leaves: see rebalance.PLAN_COLUMNS."""
-        self.plan.reserve(n + 1)
-        return self.plan.grid
+        key, place, spare_key, spare_place, *found = self.rows.addresses
+        return Rows(n, *((spare_key, spare_place) if in_spare else (key, place)), *found)
 
     def slot_buffer(self, segments: Segments, name: str, slots: int) -> Slot:
         """A buffer of `slots` slots with the store's columns, as a slot address."""

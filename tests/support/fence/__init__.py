@@ -134,7 +134,6 @@ def _as_single_arrays() -> None:
         else:
             block.columns = [np.empty(0 if t is None else n, t or np.uint8) for t in block.dtypes]
         block.addresses = [address(column) for column in block.columns]
-        block.table = np.array(block.addresses, np.int64)
         block.capacity, block.nbytes = n, sum(column.nbytes for column in block.columns)
 
     with_spare_entries = NumbaBackend.csr_rows

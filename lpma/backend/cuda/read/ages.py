@@ -19,6 +19,7 @@ from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
 from ...ages import SAMPLED_SEGMENTS
 from ..launch.kernels import launch_on
+from ...defaults import SAMPLED_SEGMENTS
 from ..launch.options import THREADS
 from ..store.segments import Segments
 from .reader import Reader

@@ -1,5 +1,5 @@
 """Queries for edges, scans of a whole store, and copies of its slots: what
-lpma/backend/reading.py asks for.
+lpma/backend/protocol.py asks for.
 
 Inputs are NumPy or CuPy arrays, results are CuPy arrays. Inside a mixed batch that lies
 beside the store, see beside.cu. Streams: see reader.py.

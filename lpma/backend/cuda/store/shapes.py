@@ -25,7 +25,7 @@ NO_SCRATCH = as_argument(np.zeros((), COLUMNS))
 
 
 class Shapes:
-    """See lpma.backend.shaping."""
+    """See lpma.backend.protocol."""
 
     kernels: Kernels  # for this store, whose shape never changes; there once it is made
 

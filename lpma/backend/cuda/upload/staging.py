@@ -28,7 +28,7 @@ import numpy as np
 from ....arguments.convert import MAX_VERTEX, MAX_WEIGHT
 from ....arrays import DATA, address
 from ....cpu import threads
-from ....cpu.behind import Behind
+from ....cpu.ready import Behind
 from ....cpu.staging_words import BAD, BYTES, HEAD, NARROW, SAME32, SAME64, SLOT, WORDS
 from ....errors import BatchError
 from ...values import Array

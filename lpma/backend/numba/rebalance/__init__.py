@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ....arrays import Array
 from ....cpu.jit import compiled, inlined
 
@@ -41,11 +39,6 @@ class WindowPlan(NamedTuple):
     @property
     def num_rounds(self) -> int:
         return len(self.rounds) - 1
-
-    @property
-    def alone(self) -> Array:
-        """The touched leaves that no listed window takes in, by index."""
-        return np.flatnonzero(self.touched.flags & ROLLED == 0)
 
     @property
     def window(self) -> Array:
@@ -96,14 +89,11 @@ def running_sums(delta: Array, flags: Array, change: Array, gone: Array) -> None
 
 
 def plan(
-    into: Any, counts: Array, touched: Any, most: Array, least: Array, space: Array | None = None
+    into: Any, counts: Array, touched: Any, most: Array, least: Array, space: Array, rounds: Array
 ) -> WindowPlan:
     """The plan of a strategy. into: its `plan_into`; counts: int64[2^(m+1)]; touched: rank, delta,
     flags of L >= 1 leaves, whose ROLLED is written; bounds int64[m+1] (density.py). It lies in
-    `space`, where given: see PLAN_COLUMNS."""
-    if space is None:
-        space = np.empty((PLAN_COLUMNS, len(touched.rank) + 1), np.int32)
-    rounds = np.empty(MAX_ROUNDS, np.int64)
+    `space`, int32[PLAN_COLUMNS, > L], and `rounds`, int64[MAX_ROUNDS]."""
     leaves = (touched.rank, touched.delta, touched.flags)
     windows, ended, *figures = into(counts, *leaves, most, least, space, rounds)
     return WindowPlan(touched, space, windows, rounds[: ended + 1], *figures)

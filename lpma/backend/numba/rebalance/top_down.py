@@ -17,8 +17,6 @@ from ....arrays import Array
 from ....cpu.jit import ONE, ZERO, compiled, inlined
 from . import HI, LAYER, LO, MEMBERS, ROLLED, WINDOW, fits, running_sums
 
-FEW = 8  # leaves that are counted, not searched
-
 
 @compiled
 def plan_into(
@@ -81,16 +79,13 @@ def plan_into(
 @inlined
 def _first_from(rank: Array, low: int, high: int, wanted: int) -> int:
     """The first of touched leaves low … high - 1 whose rank is not under `wanted`, else high."""
-    while high - low > FEW:
+    while low < high:
         middle = (low + high) >> 1
         if rank[middle] < wanted:
             low = middle + 1
         else:
             high = middle
-    under = low  # a branch on which half it is cannot be predicted, so a few are counted
-    for i in range(low, high):
-        under += rank[i] < wanted
-    return under
+    return low
 
 
 @inlined
