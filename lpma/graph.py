@@ -41,9 +41,9 @@ from .engine.admission import NO_PREDECESSORS
 from .engine.answers import Answers
 from .engine.check import check_stores
 from .engine.lock import GraphLock
-from .engine.single import SingleOperations
+from .engine.single import SingleOperations, degree_of
 from .engine.stores import Stores
-from .engine.touched import touched
+from .engine.touched import net_changes, touched
 from .engine.vertices import ById, ByName, check_taken, is_one, new_names
 from .errors import BatchError
 from .options import Options
@@ -112,9 +112,8 @@ class Graph:
             raise BatchError(f"clock: a function that returns seconds, not {shown(clock)}")
         options = Options.checked(
             directed=directed, predecessors=predecessors, weight_dtype=weight_dtype,
-            strategy=strategy,
-            segment_size=segment_size, times=times, global_merge=global_merge, names=names,
-            left=left,
+            strategy=strategy, segment_size=segment_size, times=times, global_merge=global_merge,
+            names=names, left=left,
         )  # fmt: skip
         self.device, place, backend = open_backend(device)
         self._options = options
@@ -410,7 +409,7 @@ class Graph:
         (array([2, 0]), 2)
         """
         if is_one(u):
-            return self._lock.read(self._one.degree, self._vertices.one(u, "u"))
+            return self._lock.read(degree_of, self._stores.out, self._vertices.one(u, "u"))
         vertices = self._vertices.many(u, "u")
         return self._lock.read(queries.degrees, self._stores.out, None, vertices, None, True)
 
@@ -426,7 +425,7 @@ class Graph:
         """
         store = self._reverse()
         if is_one(v):
-            return self._lock.read(self._one.in_degree, self._vertices.one(v, "v"))
+            return self._lock.read(degree_of, store, self._vertices.one(v, "v"))
         vertices = self._vertices.many(v, "v")
         return self._lock.read(queries.degrees, store, None, vertices, None, True)
 
@@ -471,15 +470,11 @@ class Graph:
         (array([1], dtype=uint32), array([False]))
         """
         since = integer(since, "since", 0, self.version)
-        changes = self._lock.read(self._changes, since)
+        changes = self._lock.read(net_changes, self._stores, since)
         if changes is None:
             return None
         src, dst = self._vertices.called(changes.src), self._vertices.called(changes.dst)
         return Changes(src, dst, changes.inserted)
-
-    def _changes(self, since: int) -> Changes | None:
-        self._stores.out.backend.wait()
-        return self._stores.history.net(since, self._stores.directed)
 
     def touched(self, since: int) -> TouchedEdges | None:
         """The edges that batches touched since a version, on the graph's device and as of one
@@ -543,8 +538,7 @@ class Graph:
         ...     lpma.Graph.load(f"{directory}/g.lpma", device="cpu").num_edges
         1
         """
-        where = os.fsdecode(argument_path(path, "path"))
-        self.image().save(where)
+        self.image().save(os.fsdecode(argument_path(path, "path")))
 
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied to the host: `image.save(path)` may be called later,
@@ -571,12 +565,17 @@ class Graph:
         if not isinstance(path, io.BytesIO):  # what is unpickled
             path = os.fsdecode(argument_path(path, "path"))
         saved = image.read(path)
-        graph = cls(device=device, **asdict(saved.options))
-        stores = graph._stores
-        stores.version, stores.time = saved.version, saved.time
-        graph._go_by(saved.names)
-        graph._lock.write(stores.fill, saved.keys, saved.weights, saved.times, saved.slots)
-        return graph
+        graph, slots = cls(device=device, **asdict(saved.options)), saved.slots
+        facts = saved.version, saved.time, saved.names
+        return graph._filled(*facts, saved.keys, saved.weights, saved.times, slots)
+
+    def _filled(self, version: int, time: int, names: Names | None, *slots: Any) -> Self:
+        """This graph, which is new, with these contents. slots: as of Stores.fill."""
+        if names is not None:
+            self._go_by(names)
+        self._stores.version, self._stores.time = version, time
+        self._lock.write(self._stores.fill, *slots)
+        return self
 
     def copy(self) -> Self:
         """A graph of its own with the same contents, options and version, on the same device. Its
@@ -588,14 +587,11 @@ class Graph:
         >>> g.num_edges, other.num_edges
         (2, 1)
         """
-        taken = self.image()
-        clock = self._stores.out.clock
+        taken, clock = self.image(), self._stores.out.clock
         other = type(self)(device=self.device, clock=clock, **asdict(self._options))
-        if self.names is not None:  # names given since then do no harm
-            other._go_by(self._lock.read(self.names.copy))
-        other._stores.version, other._stores.time = taken.version, taken.time
-        other._lock.write(other._stores.fill, *taken.slots)
-        return other
+        # Names given since the image was taken do no harm.
+        names = None if self.names is None else self._lock.read(self.names.copy)
+        return other._filled(taken.version, taken.time, names, *taken.slots)
 
     @classmethod
     def _of_snapshot(cls, s: Snapshot, device: str | None, options: dict[str, Any]) -> Self:
@@ -612,12 +608,8 @@ class Graph:
         for name in options.keys() & facts.keys():
             raise BatchError(f"{name}: the snapshot says that; leave it out")
         graph = cls(device=device, **facts, **options)
-        slots = image.slots_of(s)
-        if s.names is not None:
-            graph._go_by(new_names(s.names.of(np.arange(s.num_rows))))
-        graph._stores.version, graph._stores.time = s.version, s.time
-        graph._lock.write(graph._stores.fill, *slots)
-        return graph
+        names = None if s.names is None else new_names(s.names.of(np.arange(s.num_rows)))
+        return graph._filled(s.version, s.time, names, *image.slots_of(s))
 
     # -- a collection of vertices -------------------------------------------------------------
 
@@ -658,11 +650,10 @@ class Graph:
         """uint32, ascending, on the host: the vertices present. Not to be written to."""
         kept = self._present
         if kept is None or kept[0] != self.version:
-            kept = self._present = self._lock.read(self._find_vertices)
+            kept = self._present = self._lock.read(
+                lambda: (self._stores.version, to_host(capture.vertices(self._stores)))
+            )
         return kept[1]
-
-    def _find_vertices(self) -> tuple[int, Array]:
-        return self._stores.version, np.asarray(to_host(capture.vertices(self._stores)))
 
     # -- figures ------------------------------------------------------------------------------
 
@@ -798,13 +789,9 @@ class Graph:
     def __reduce__(self) -> Any:
         """Pickled as the bytes that `save` writes. A graph of the CPU is unpickled on the CPU, one
         of a CUDA device on a device if there is one ("auto")."""
-        device = "cpu" if self.device == "cpu" else "auto"
-        return type(self)._of_bytes, (self._to_bytes(), device)
-
-    def _to_bytes(self) -> bytes:
-        file = io.BytesIO()
+        device, file = "cpu" if self.device == "cpu" else "auto", io.BytesIO()
         self.image().write(file)
-        return file.getvalue()
+        return type(self)._of_bytes, (file.getvalue(), device)
 
     @classmethod
     def _of_bytes(cls, data: bytes, device: str) -> Self:

@@ -49,7 +49,6 @@ from ..types import Name
 
 if TYPE_CHECKING:
     from lpma.names import Names
-    from lpma.names.stored import StoredNames
 
 Array = npt.NDArray[Any]
 
@@ -89,7 +88,7 @@ def word_of(name: Name) -> str:
 class VertexNames:
     """Both doors. dictionary: None if vertices go by their ids."""
 
-    def __init__(self, dictionary: Names | StoredNames | None = None) -> None:
+    def __init__(self, dictionary: Names | None = None) -> None:
         self.dictionary = dictionary
 
     @property

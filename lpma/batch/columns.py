@@ -245,7 +245,6 @@ class Columns:
         return columns
 
     def _concatenated(self, columns: list[Any]) -> Any:
-        """Columns of one name, one after the other."""
         return np.concatenate(columns)
 
     @staticmethod
@@ -289,9 +288,8 @@ class Columns:
     @staticmethod
     @raises_out_of_memory
     def edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
-        """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar among
-        src, dst, weight and time is every row's. For operations on vertices `dst` is None. Raises
-        BatchError."""
+        """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar is every
+        row's; `dst` is None for operations on vertices. Raises BatchError."""
         if type(weight) in (float, int) and weight == 1:
             weight = None
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
@@ -364,8 +362,7 @@ def refuse_untimed(kinds: Array, times: Array | None) -> None:
 
 
 def kinds_of(kind: int, n: int) -> Array:
-    """A column of one kind, which nobody writes to: the same memory for batch after batch, as long
-    as that is little."""
+    """A column of one kind, which nobody writes to: the same memory as before, if it is small."""
     if n > KEPT_ROWS:
         return np.full(n, int(kind), np.uint8)
     kept = _kinds.get(kind)

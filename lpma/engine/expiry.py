@@ -6,17 +6,14 @@ whose entries are checked when they are due.
 
 Idea: in a store, an EXPIRE row names an edge, which is deleted if its time at that place is less
 than the row's (numba/fold.py, cuda/kernels/fold.cuh). So the host need not know exactly which edges
-expire. It replaces each EXPIRE row of the caller's by a row for every *candidate*; a candidate that
-was touched since costs a look-up and changes nothing.
-
-Candidates come from the *front*: the stored edges older than a time, the horizon, sorted by time.
-One pass over the store makes it when an expiry goes past the horizon; a graph that never expires
-has none. The horizon is set so that about SHARE of the store lies before it. So an edge that
-expires costs about 1 / SHARE slots passed over, one entry sorted, one row of a batch.
+expire: it replaces each EXPIRE row of the caller's by a row for every *candidate*, and one that was
+touched since changes nothing. Candidates come from the *front*: the stored edges older than a time,
+the horizon, sorted by time. One pass over the store makes it when an expiry goes past the horizon,
+which is then set so that about SHARE of the store lies before it. So an edge that expires costs
+about 1 / SHARE slots passed over, one entry sorted, one row of a batch.
 
 The front lies where the stores are. The host knows every EVERY-th of its times, and finds there
-which entries are due. So up to 2 EVERY entries that are not due, or were deleted already, are
-candidates too, but nothing waits for a device.
+which entries are due, and up to 2 EVERY that are not: so nothing waits for a device.
 
 Invariants:
 1. Every stored edge whose time is less than the horizon has an entry of exactly that time in the
@@ -53,7 +50,7 @@ class Entries(NamedTuple):
         return Entries(*(column[which] for column in self))
 
     def on_host(self) -> Entries:
-        """The same, copied to the host if they lie on a device."""
+        """The same, on the host."""
         return Entries(*map(to_host, self))
 
 
@@ -101,7 +98,6 @@ class Expiry:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the front."""
         return 16 * self._held
 
     def forget(self) -> None:
@@ -128,11 +124,8 @@ class Expiry:
         if len(columns) == 1:  # as `Graph.expire` has it
             assert columns.time is not None
             src, dst, _ = self._due(int(columns.time[0]), out, directed)
-            kind = np.full(len(src), EXPIRE, np.uint8)
-            one_each = columns.replace(
-                kind=kind, src=src, dst=dst, weight=None, expiry_expanded=True
-            )
-            return _marked(one_each, EXPIRE)
+            ends = {"kind": np.full(len(src), EXPIRE, np.uint8), "src": src, "dst": dst}
+            return _marked(columns.replace(**ends, weight=None, expiry_expanded=True), EXPIRE)
         rows = np.flatnonzero(columns.kind == EXPIRE)
         before = to_host(rows_of(columns.time, rows))
         latest = np.maximum.accumulate(before)
@@ -145,10 +138,8 @@ class Expiry:
             stored_at = np.searchsorted(latest[:-1], to_host(due.time), "right")
         early = self._early(columns, columns.time)
         appended, appended_at = _reached(early, columns, rows, before)
-        src, dst = (
-            joined(near, rows_of(column, appended))
-            for near, column in zip(due[:2], (columns.src, columns.dst), strict=True)
-        )
+        src = joined(due.src, rows_of(columns.src, appended))
+        dst = joined(due.dst, rows_of(columns.dst, appended))
         return _with_rows(columns, rows, src, dst, np.concatenate([stored_at, appended_at]))
 
     def _due(self, before: int, out: LPMA, directed: bool) -> Entries:
@@ -232,9 +223,8 @@ class Expiry:
         """Add the appends of an applied batch whose times are before the horizon. time: as for
         `_early`. REQUIRES: `look` has seen the batch, and there is a front."""
         looked, self._looked = self._looked, None
-        if columns.one_kind in NO_APPENDS:
-            return
-        if looked is not None and looked[0] == self.horizon and not looked[1]():
+        is_none = looked is not None and looked[0] == self.horizon and not looked[1]()
+        if columns.one_kind in NO_APPENDS or is_none:
             return
         rows = self._early(columns, time)
         self._seen = None, rows[:0]
@@ -308,8 +298,7 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         time=column(time, times),
         expiry_expanded=True,
     )
-    of_edges = are_of_edges(columns.kind)
-    return _marked(expanded, None if n else EXPIRE, of_edges)
+    return _marked(expanded, None if n else EXPIRE, are_of_edges(columns.kind))
 
 
 def _marked(expanded: Columns, one_kind: int | None, of_edges: bool = True) -> Columns:

@@ -37,16 +37,16 @@ class InDegrees:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the counts."""
         return 0 if self._table is None else self._table.nbytes
 
     def any_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
         """bool[q]: whether an edge goes into each of uint32[q] targets, which never fall."""
         table = self._followed(out, history, version)
-        if table is None:
-            found: Array = out.backend.has_in_edges(out.segments, targets)
-            return found
-        found = table.numbers(targets) > 0
+        found: Array = (
+            out.backend.has_in_edges(out.segments, targets)
+            if table is None
+            else table.numbers(targets) > 0
+        )
         return found
 
     def numbers_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
@@ -80,18 +80,13 @@ class InDegrees:
             return None
         try:
             if table is None:
-                table, batches = _counted(out), []
+                from ..cpu.id_table import IdTable
+
+                table, batches = IdTable(), []
+                table.count(out.backend.slots(out.segments, values=False)[0])
             for keys, inserted in batches:
                 table.count(keys, inserted)
         except MemoryError:
             return None
         self._table = table
         return table
-
-
-def _counted(out: LPMA) -> IdTable:
-    from ..cpu.id_table import IdTable
-
-    table = IdTable()
-    table.count(out.backend.slots(out.segments, values=False)[0])
-    return table

@@ -101,8 +101,7 @@ def present_vertices(
     stores: Stores, batch: MixedBatch | None, vertices: Array, limits: Limits, unseen: bool = False
 ) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, the in-edges of vertices with neither marker nor out-edge are found as in_degrees.py and
-    mixed.py say."""
+    store, in-edges are found as in_degrees.py and mixed.py say."""
     out, into, staged = stores.out, stores.into, None if batch is None else batch.staged
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)

@@ -36,8 +36,7 @@ def _note_main_thread() -> None:
     _main = threading.main_thread().ident
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_main_thread)
+os.register_at_fork(after_in_child=_note_main_thread)
 
 
 class DeferredSignals:

@@ -22,8 +22,7 @@ LOWER_LEAF, LOWER_ROOT = 0.0, 0.3
 
 @lru_cache(maxsize=128)
 def bounds(m: int, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """(most, least): int64[m+1], the edges a window of each layer 0 … m may and must hold in a
-    store of whole levels."""
+    """(most, least): int64[m+1], by layer, of the windows of a store of whole levels."""
     most, least = window_bounds(Size(m), segment_size)  # where all windows of a layer are alike
     return most[:, 0].copy(), least[:, 0].copy()
 

@@ -79,9 +79,8 @@ def check_rows(indptr: Array, indices: Array) -> None:
 
 
 def check_graph(indptr: Array, indices: Array, num_edges: int, directed: bool) -> None:
-    """Raise BatchError unless these are the rows of a snapshot: as `check_rows`, each row sorted
-    and without repeats, of an undirected graph both directions of each edge, and `num_edges` of
-    them."""
+    """Raise BatchError unless these are a snapshot's rows: as `check_rows`, sorted, without
+    repeats, with both directions of an undirected edge, and `num_edges` edges."""
     _check_rows(indptr, indices, is_sorted=True, is_symmetric=not directed)
     m = edges = len(indices)
     if not directed:

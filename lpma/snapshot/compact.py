@@ -28,14 +28,13 @@ from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..names import Names
-    from ..names.stored import StoredNames
 
 
 ROWS_PER_SLOT = 4  # up to which the copy is one of rows, which then take some 50 bytes a slot
 PIECE = 1 << 20  # edges that a thread renumbers per turn
 
 
-def of_rows(s: Snapshot, names: Names | StoredNames | None) -> Snapshot:
+def of_rows(s: Snapshot, names: Names | None) -> Snapshot:
     """The same with a row for each vertex, in the order of their ids, which are `ids`. Weights and
     times are copied as late as those of `s`. REQUIRES: `s` has a row for every id."""
     assert s._ids is None, "the rows have been renumbered"
@@ -57,7 +56,7 @@ def of_rows(s: Snapshot, names: Names | StoredNames | None) -> Snapshot:
 
 def of_keys(
     keys: Array, weights: Array | None, times: Array | None, rows: int, facts: dict[str, Any],
-    names: Names | StoredNames | None,
+    names: Names | None,
 ) -> Snapshot:  # fmt: skip
     """The same of all slots of a graph with `rows` rows, by rising key, markers included. facts:
     those fields of the snapshot that are no arrays."""

@@ -69,8 +69,8 @@ class DeferredColumns:
 
 
 def shared(snapshot: Any) -> dict[str, Any]:
-    """The columns of a snapshot as `Csr._trusted` takes them for another one with the same edges:
-    as late as they are."""
+    """The columns of a snapshot, as late as they are, for `Csr._trusted` of another with its
+    edges."""
     late = vars(snapshot).get(KEY)
     if late is not None:
         return {"weights": NOT_YET, "times": NOT_YET, "late": late}

@@ -204,7 +204,7 @@ class Snapshot(Csr):
         0  ann  bob     1.0
         1  bob  cem     1.0
         """
-        return tables.to_pandas(self)
+        return tables.as_pandas(tables.to_arrow(self), "to_pandas()")
 
     def to_polars(self) -> Any:
         """polars.DataFrame of the columns of `to_arrow`, most of which it shares. Raises
@@ -214,7 +214,7 @@ class Snapshot(Csr):
         >>> g.snapshot().to_polars().rows()
         [('ann', 'bob', 1.0), ('bob', 'cem', 1.0)]
         """
-        return tables.to_polars(self)
+        return tables.as_polars(tables.to_arrow(self), "to_polars()")
 
     def frame(self, library: str | OfRows = "auto", found: Any = None, /, **columns: Any) -> Any:
         """A table with a row for each vertex present: `vertex`, its name or id, beside what
@@ -283,7 +283,7 @@ class Snapshot(Csr):
         ...     list(networkx.read_graphml(f"{directory}/g.graphml"))
         ['ann', 'bob', 'cem']
         """
-        xml.write_graphml(self, path)
+        xml.write(self, path, "graphml")
 
     def write_gexf(self, path: StrPath) -> None:
         """Write the graph of `to_networkx` to a file NAME.gexf, as `write_graphml`.
@@ -295,7 +295,7 @@ class Snapshot(Csr):
         ...     list(networkx.read_gexf(f"{directory}/g.gexf"))
         ['ann', 'bob', 'cem']
         """
-        xml.write_gexf(self, path)
+        xml.write(self, path, "gexf")
 
     def write_npz(self, path: StrPath) -> None:
         """Write the arrays and the facts about them to a NumPy archive NAME.npz, which `read_npz`

@@ -36,7 +36,6 @@ MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 charac
 
 
 def write_npz(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_npz."""
     target = check_writable(path, ".npz")
     stored: dict[str, Any] = fields_of(s)
     refuse_beyond_disk(target, sum(array.nbytes for array in stored.values()) + 4096)
@@ -83,8 +82,7 @@ def _names_of_columns(path: StrPath, fields: dict[str, Any]) -> Any:
 
 
 def arrays_of(path: StrPath) -> dict[str, Any]:
-    """The arrays of NumPy's archive by name. Raises FormatError if it is none or damaged, OSError
-    if it cannot be opened or read."""
+    """The arrays of NumPy's archive by name. Raises FormatError on any other file, and OSError."""
     with open(path, "rb") as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
@@ -136,7 +134,6 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
 
 
 def write_matrix_market(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_matrix_market."""
     io = optional_import("scipy.io", "scipy", "write_matrix_market()")
     target = check_writable(path, ".mtx")
     refuse_beyond_disk(target, s.num_edges * MATRIX_MARKET_BYTES_PER_EDGE + 4096)

@@ -8,7 +8,7 @@ Columns that are copied later, perhaps by a batch of another thread, are allocat
 before what is enqueued there afterwards. Whoever reads them first has its own stream wait for that
 one.
 
-Rows are not made from the last snapshot's, as on the CPU (incremental.py): that would save 4 of 12
+Rows are not made from the last snapshot's, as on the CPU (row_versions.py): that would save 4 of 12
 bytes an edge, and cost a launch and the memory of the last rows (docs/notes/batches-gpu.md).
 """
 
