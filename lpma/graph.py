@@ -200,13 +200,12 @@ class Graph:
 
     def expire(self, before: Any) -> None:
         """Remove every edge whose time is less than `before`: one time, as `insert` takes it.
-        Vertices that were added stay. The graph's `time` stays too. An edge's time is that of its
+        Vertices that were added stay, and so does the graph's `time`. An edge's time is that of its
         last insertion that did something, even where an earlier one had a later time.
 
         The first call passes over the whole graph, later ones cost by what expires: about four
         slots are visited for each edge. What is kept for that takes at most eight bytes a slot, or
-        a mebibyte. Raises BatchError if the graph was made with times=False, and as `apply`
-        does.
+        a mebibyte. Raises BatchError if the graph has no times, and as `apply` does.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 2, 3], [2, 3, 4], time=[10, 20, 30])
@@ -344,12 +343,10 @@ class Graph:
         )
 
     def successors_after(self, u: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
-        """A piece of what `successors` gives of one vertex: those behind `after`, at most `limit`.
-        The last of them is the next `after`, so that a row of any length is read in pieces, each at
-        a cost of its own; they are of one version while no batch comes between.
-
-        u, after: a vertex each; after None: from the first one on. limit: at least 1. Raises
-        BatchError.
+        """A piece of what `successors` gives of one vertex: those behind `after` (None: from the
+        first on), at most `limit`, at least 1. The last of them is the next `after`, so that a row
+        of any length is read in pieces; they are of one version while no batch comes between.
+        Raises BatchError.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, [2, 3, 5, 8])
@@ -432,9 +429,8 @@ class Graph:
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
         length q or a scalar. Raises BatchError. Without an in-neighbour store, the in-edges of
-        those without an edge out are found by a scan of the whole graph. On the host, whoever asks
-        again soon after has all in-edges counted (16 to 32 bytes a vertex), and pays for what
-        changes from then on.
+        those without an edge out are found by a scan of the whole graph. On the host, whoever soon
+        asks again has all in-edges counted (16 to 32 bytes a vertex), and pays for later changes.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2)
@@ -510,8 +506,8 @@ class Graph:
         self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES
     ) -> Callable[[], Snapshot]:
         """Copy the state now; the function that is returned makes the snapshot of the copy, in any
-        thread, while the graph goes on. So whoever applies the batches waits for the copy alone,
-        and not until the vertices are renumbered. Arguments and errors: as of `snapshot`.
+        thread, while the graph goes on: whoever applies batches waits for the copy alone. Arguments
+        and errors: as of `snapshot`.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 1, 7], [5, 7, 1])
@@ -671,8 +667,7 @@ class Graph:
     @property
     def num_vertices(self) -> int:
         """The number of vertices present: those with an edge out or in, or added by themselves.
-        Counted once a version, by one pass over the keys of the whole graph, which takes about as
-        long as a snapshot.
+        Counted once a version, by a pass over the whole graph, as long as a snapshot takes.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 5)
@@ -709,8 +704,7 @@ class Graph:
 
     def level_densities(self) -> Array:
         """float64[levels + 1], on the host: the share of the slots that are filled, 0 to 1, of the
-        out-store's head and then of each level. The last level has half of all slots, or fewer
-        while it is there in part.
+        out-store's head and then of each level.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(0, range(48))
@@ -766,8 +760,7 @@ class Graph:
     # -- shown, copied and pickled ------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """The graph in one line. Vertices are told where they are few or counted already, rows
-        (`num_rows`) elsewhere.
+        """The graph in one line, with rows where vertices are many and not counted yet.
 
         >>> lpma.from_edges([1, 2], [2, 3], device="cpu")
         <lpma.Graph on cpu: directed, 3 vertices, 2 edges, version 1>
@@ -783,7 +776,6 @@ class Graph:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """As `copy`."""
         return self.copy()
 
     def __reduce__(self) -> Any:

@@ -1,13 +1,12 @@
 """The entrance: what callers give becomes columns of one dimension and one type, wherever it lies.
 
-Each argument is read once, by `as_array`; the functions after it take arrays. Anything with
-`__array__` becomes a NumPy array. What lies on a CUDA device stays there as a CuPy array, without a
-copy if the type is right: it comes through DLPack, which makes CuPy's current stream wait for its
-owner's, or through `__cuda_array_interface__`. CuPy is imported only for those.
+Each argument is read once, by `as_array`; the functions after it take arrays. What lies on a CUDA
+device stays there as a CuPy array, without a copy if the type is right: it comes through DLPack,
+which makes CuPy's current stream wait for its owner's, or through `__cuda_array_interface__`. CuPy
+is imported only for those.
 
-A scalar is read as an array of no dimension. A column of it has one row, which `stretched` repeats.
-The values of a batch on a device are not inspected, since that would mean waiting for them: they
-are checked while the batch is sorted there.
+A scalar is an array of no dimension; its column of one row is repeated by `stretched`. The values
+of a batch on a device are checked while it is sorted there, since to inspect them means waiting.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Batches by name: what a caller gives to a graph with names becomes a batch by ids.
 
-Everything about a batch but its names is validated before the first is looked up. They are looked
-up inside the graph's lock, in the order of the rows, src before dst; a name that none has before
-gets an id where its row appends an edge or adds a vertex. Elsewhere it is the vertex UNKNOWN, which
-has no edge: so deleting edges of unknown names does nothing. A batch that is refused gives its ids
-back.
+Everything about a batch but its names is validated before the first is looked up, inside the
+graph's lock, in the order of the rows, src before dst. A name that has no id gets one where its row
+appends an edge or adds a vertex; elsewhere it is the vertex UNKNOWN, which has no edge. A batch
+that is refused gives its ids back.
 
 The pipeline looks names up when it buffers them, and applies columns that are `ids_resolved`.
 """

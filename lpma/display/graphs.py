@@ -1,7 +1,7 @@
 """A graph in a line, and as a table with two sketches: its degrees, and how full its levels are.
 
 Nothing is counted that the store does not keep count of, unless the graph is small. Degrees of
-large graphs are those of a sample of rows, evenly spread.
+large graphs are those of a sample of rows.
 """
 
 from __future__ import annotations

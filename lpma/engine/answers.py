@@ -63,10 +63,8 @@ class Answers:
         <lpma.Answers to 3 queries: 2 edge, 1 degree>
         """
         kinds, counts = np.unique(self._kinds, return_counts=True)
-        each = (
-            f"{count:,} {Kind(int(kind)).name.lower()}"
-            for kind, count in zip(kinds, counts, strict=True)
-        )
+        counted = zip(kinds.tolist(), counts.tolist(), strict=True)
+        each = (f"{count:,} {Kind(kind).name.lower()}" for kind, count in counted)
         asked = "1 query" if len(self) == 1 else f"{len(self):,} queries"
         return f"<lpma.Answers to {asked}{': ' if len(self) else ''}{', '.join(each)}>"
 

@@ -1,9 +1,9 @@
 """If a large part of a graph expires at once, its stores are rewritten without it.
 
-Each row of a batch costs a sort and a walk. If more than SHARE of the slots expire, it is cheaper
-to copy what stays, in a few passes over the store, on either device. The share is estimated from a
-sample of the times, since exact numbers would take the front (expiry.py). The rule applies to
-batches of expiries alone that go beyond the front. With global_merge="never" no store is rewritten.
+Each row of a batch costs a sort and a walk. If more than SHARE of the slots expire, as a sample of
+the times says, it is cheaper to copy what stays, in a few passes over the store. The rule applies
+to batches of expiries alone that go beyond the front (expiry.py). With global_merge="never" no
+store is rewritten.
 
 All stores are built before the first is replaced, so that running out of memory changes nothing.
 """

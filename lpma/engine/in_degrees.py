@@ -1,13 +1,12 @@
 """Whether an edge goes into a vertex, of a directed graph on the host that has no in-store.
 
-Idea: without an in-store this takes a scan of the whole graph. The first question costs a scan. If
-a second one comes in the same version, or so soon that the history still knows what changed, the
-in-edges of all ids are counted once; from then on the counts follow the changes, and a look-up
-takes less than a microsecond. On a device a scan takes about as long as a launch, so no counts are
-kept there; nor are they before the kernels are compiled.
+Idea: without an in-store this takes a scan of the whole graph. If a second question comes in the
+same version, or so soon that the history still knows what changed, the in-edges of all ids are
+counted once; from then on the counts follow the changes, and a look-up takes less than a
+microsecond. On a device, where a scan takes about as long as a launch, no counts are kept; nor
+before the kernels are compiled.
 
-`out` is the graph's out-store, `history` what is known of its latest changes, `version` the present
-one.
+`out` is the graph's out-store, `history` its latest changes, `version` the present one.
 
 Invariant: a table holds the counts of version `_version`.
 """
@@ -42,11 +41,8 @@ class InDegrees:
     def any_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
         """bool[q]: whether an edge goes into each of uint32[q] targets, which never fall."""
         table = self._followed(out, history, version)
-        found: Array = (
-            out.backend.has_in_edges(out.segments, targets)
-            if table is None
-            else table.numbers(targets) > 0
-        )
+        seek = out.backend.has_in_edges
+        found: Array = seek(out.segments, targets) if table is None else table.numbers(targets) > 0
         return found
 
     def numbers_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:

@@ -1,17 +1,15 @@
 """Opera: a mixed batch, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI, which puts the updates of a mixed batch into the store as versions, has
-all queries run in parallel, each folding the versions before its own place, and folds the versions
-for good by a compaction. Here the updates lie *beside* the store instead, sorted, while the queries
-run: each is answered from what is stored and from its key's operations before its place. Then the
-batch is applied like one without queries. So the store is written once, and needs no mark for each
-slot. `benchmarks/papers/lpma/` has the paper's form.
+Source: paper, Section VI, which puts the updates of a mixed batch into the store as versions that
+queries fold, and folds them for good by a compaction (`benchmarks/papers/lpma/` has it). Here the
+updates lie *beside* the store, sorted, while the queries run: each is answered from what is stored
+and from its key's operations before its place. Then the batch is applied like one without queries:
+the store is written once, and needs no mark for each slot.
 
 A vertex that is removed takes its edges along, as deletions at its place (removal.py), and what
-expires is named edge by edge (expiry.py): so these lie beside the store like others.
-
-Nothing is written before the queries are answered. If an answer is too large for memory, the
-updates are applied all the same.
+expires is named edge by edge (expiry.py): these lie beside the store like others. Nothing is
+written before the queries are answered. If an answer is too large for memory, the updates are
+applied all the same.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.values import KEYS_A_ROW, Changed, Implied, KeyRows, StagedBatch
-from ..batch.columns import FIRST_QUERY, Columns, Kind, last_stamped, last_update, now_ms
+from ..batch.columns import EXPIRE, FIRST_QUERY, Columns, Kind, last_update, now_ms
 from ..errors import OutOfMemory, StoreTooLarge
 from ..pma.keys import reversed_keys
 from ..record import Record
@@ -66,7 +64,7 @@ def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcom
         stores.finish_pending()
         stores.expiry.look(columns, time, stores.out)
     try:
-        last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
+        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind, EXPIRE)
         if columns.edges_only and stores.into is None:
             ((store, direction),) = stores.all
             outcome = Outcome(answers=NO_ANSWERS, changes=[store.apply(columns, time, direction)])
@@ -183,4 +181,5 @@ def _implied(stores: Stores, columns: Columns) -> list[Implied | None]:
     back = reversed_keys(keys)
     if not stores.directed:  # an edge may be implied from either end
         return [each_once(np.concatenate([keys, back]), np.concatenate([places, places]))]
-    return [found, (back, places)][: len(stores.all)]
+    implied: list[Implied | None] = [found, (back, places)]
+    return implied[: len(stores.all)]

@@ -5,8 +5,7 @@ backend holds it and `limits` are the queries' places in it: each sees exactly t
 its place. Outside a batch both are None, and queries see everything.
 
 Hops run as rounds of successor queries, each round for all queries together (paper, Section VI-A),
-on the store's device: only the sizes of answers come to the host. A backend may offer to go all the
-rounds by itself (backend/reading.py).
+on the store's device, unless the backend goes all rounds by itself (backend/reading.py).
 """
 
 from __future__ import annotations

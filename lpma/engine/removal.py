@@ -1,10 +1,9 @@
 """Removing a vertex: which edges are deleted with it, as deletions at its place in the batch.
 
-These are the edges from or to the vertex that exist at that place: edges stored before the
-batch, and edges that the batch itself has appended by then. Deleting an absent edge does no harm,
-so candidates suffice. A candidate (u, v), present since some place, is deleted at the next removal
-of u after that place and at the next removal of v. What a later removal deletes must have been
-appended in between, and is a candidate of its own.
+These are the edges from or to the vertex that exist at that place: edges stored before the batch,
+and edges that the batch has appended by then. Deleting an absent edge does no harm, so candidates
+suffice. A candidate (u, v), present since some place, is deleted at the next removal of u and at
+the next removal of v; what a later one deletes is a candidate of its own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """SIGINT and SIGTERM are deferred until a batch is applied: Ctrl-C never leaves half of one.
 
 Python runs signal handlers in the main thread, between any two of its instructions. While that
-thread applies a batch, a handler of ours stands in for the program's own and notes what arrives.
-After the batch the program's handler is called, and raises KeyboardInterrupt or does whatever it
-does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
+thread applies a batch, a handler of ours stands in for the program's own, notes what arrives, and
+calls the program's after the batch. Handlers that are not Python's, such as SIGTERM's default, are
+left alone.
 
 Trick: our handler finds out from the stack whether it has to wait, so it keeps no state that could
 be wrong. If an exception at the wrong moment leaves it in place, it passes signals on until the

@@ -1,9 +1,9 @@
 """One operation at a time: from Python's numbers to the stores and back, without columns.
 
 Idea: a batch of one costs what any small batch does, almost none of it for the operation itself. So
-a backend may offer single operations on plain numbers (`Better` in backend/protocol.py). If it does
-not, or refuses an update because more than one leaf would have to change, the operation is applied
-as a batch of one row. State, version, history and counters are the same either way.
+a backend may offer single operations on plain numbers (`Better` in backend/protocol.py). If it
+refuses an update because more than one leaf would have to change, the operation is applied as a
+batch of one row. State, version, history and counters are the same either way.
 
 The caller holds the graph's lock (lock.py), and has seen to it that vertices are ids.
 """

@@ -1,10 +1,9 @@
 """How callers identify vertices: by id or by name. A graph has one of the two, and asks it wherever
 a caller gives a vertex or gets one.
 
-`ById` and `ByName` have the same methods. What a caller gives comes out as ids; updates are brought
-to the stores, and ids that are returned are made what the caller knows. Names are looked up inside
-the graph's lock (named.py says how a batch is), and what that needs is imported only for graphs
-with names.
+`ById` and `ByName` have the same methods: what a caller gives comes out as ids, and ids that are
+returned are made what the caller knows. Names are looked up inside the graph's lock (named.py says
+how a batch is), and what that needs is imported only for graphs with names.
 """
 
 from __future__ import annotations
@@ -71,7 +70,8 @@ class ById:
             raise BatchError(
                 "vertices go by numbers in this graph: lpma.Graph(names=True) makes one with names"
             )
-        return _answers(self._lock.write(apply, self._stores, columns, overlaps=True))
+        outcome = self._lock.write(apply, self._stores, columns, overlaps=True)
+        return outcome.answers if outcome.failure is None else _answers(outcome)
 
     apply_ids = apply  # of a batch whose vertices are ids
 

@@ -7,12 +7,11 @@
     column  = length * itemsize bytes, column_crc[4]
 
 Numbers are little-endian and unsigned; the columns come in the header's order. A crc is the CRC-32
-of what stands directly before it and belongs to the same part: prefix_crc of the prefix's other 20
-bytes, header_crc of the header, column_crc of the column. CRC-32 finds every error of up to 32 bits
-in a row, so one flipped byte is found wherever it falls: in a part, or in that part's crc. The
-sizes are added up and compared with the file's before anything is allocated, which finds whatever
-is cut off or added and keeps a forged length from asking for memory. The header is ASCII JSON with
-sorted keys and no spaces, and is accepted in no other spelling: equal contents give equal files.
+of what stands directly before it in the same part, so that one flipped byte is found wherever it
+falls: in a part, or in that part's crc. The sizes are added up and compared with the file's before
+anything is allocated, which finds whatever is cut off or added and keeps a forged length from
+asking for memory. The header is ASCII JSON with sorted keys and no spaces, and is accepted in no
+other spelling: equal contents give equal files.
 
 Requires one-dimensional columns of a dtype in `DTYPES`, and header values that JSON keeps exactly.
 

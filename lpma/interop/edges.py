@@ -95,11 +95,8 @@ def tell_lost_weights(graph: Graph, function: str) -> None:
     """Warn if rows that a public function, which calls this, inserted into a new graph made no edge
     for their weight: no error, since rows may also lower edges that earlier rows made."""
     if graph.unchanged.not_positive:
-        warnings.warn(
-            f"{function}: {lost_weights(graph)}: leave them out, or give no weights, and each row "
-            "is an edge",
-            stacklevel=3,
-        )
+        advice = "leave them out, or give no weights, and each row is an edge"
+        warnings.warn(f"{function}: {lost_weights(graph)}: {advice}", stacklevel=3)
 
 
 def lost_weights(graph: Graph) -> str:

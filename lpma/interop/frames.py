@@ -1,10 +1,9 @@
 """Graphs from data frames: pandas, polars, pyarrow, DuckDB, and whatever else speaks Arrow.
 
-Idea: one protocol for all. A frame that has `__arrow_c_stream__` (the Arrow PyCapsule interface)
-hands over record batches, whose columns are read where they lie. Small batches are gathered, so
-that the store merges few large ones: what is held beside the graph is one group of batches. A
-pandas frame is read column by column instead, as NumPy's arrays where it has those, because pandas
-would convert all of its columns, and copy them.
+Idea: a frame that has `__arrow_c_stream__` (the Arrow PyCapsule interface) hands over record
+batches, whose columns are read where they lie. Small batches are gathered, so that the store merges
+few large ones. A pandas frame is read column by column instead, because pandas would convert all of
+its columns, and copy them.
 
 https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
 """
@@ -71,22 +70,17 @@ def from_dataframe(
             raise BatchError(f"{role}: the name of a column, not None")
     graph = None
     for columns in _groups(df, wanted):
+        weights: Any = columns["weight"].weights() if "weight" in columns else 1.0
         if graph is None:
             named = any(holds_text(columns[end].values) for end in ("source", "target"))
-            held = (
-                columns["weight"].weights().dtype if "weight" in columns else np.dtype(np.float32)
-            )
+            held = getattr(weights, "dtype", np.dtype(np.float32))
             graph = make_graph(named, held, weight_dtype, options)
         by_name = graph.names is not None
         src, dst = (
             columns[end].named(columns.get(f"{end}_number")) if by_name else columns[end].ids()
             for end in ("source", "target")
         )
-        graph.insert(
-            src, dst,
-            columns["weight"].weights() if "weight" in columns else 1.0,
-            columns["time"].times() if "time" in columns else None,
-        )  # fmt: skip
+        graph.insert(src, dst, weights, columns["time"].times() if "time" in columns else None)
     assert graph is not None  # a frame without rows comes as one empty group
     tell_lost_weights(graph, "from_dataframe")
     return graph

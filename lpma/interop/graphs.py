@@ -1,8 +1,7 @@
 """Graphs from those of NetworkX and igraph: directed as they are, isolated vertices included.
 
 A graph whose vertices are called 0 … n - 1 keeps these as ids. Any other gets names: labels that
-are integers or text stay what they are, and labels of other types are refused, since no other
-program could name them.
+are integers or text stay what they are, and others are refused.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ def from_networkx(
     edge from both sides, the attributes of that which comes first count.
 
     Raises BatchError, also for weights of 0 or less, which a graph cannot take, and for a graph
-    that is not the same in every way of reading it: an edge that is seen from one end only, a
-    subclass whose `G[u]` is not its `G.edges`.
+    that is not the same in every way of reading it, as where `G[u]` is not `G.edges`.
 
     >>> import networkx
     >>> G = networkx.Graph()

@@ -1,10 +1,10 @@
 """What a graph of NetworkX is: one of its own classes over its own dictionaries, or something that
 must be read with more care, and whether all ways of reading that say the same.
 
-NetworkX's functions read a graph in several ways: `G[u]`, `G.neighbors(u)`, `G.adj`, `G._adj`,
-`G.edges`, `G.degree`. In its own classes and views these agree. A subclass that redefines one of
-them and leaves the others is another graph to each function, so that no single reading is right:
-`disagreement` finds that out, and who asked must not go on.
+NetworkX's functions read a graph in several ways: `G[u]`, `G.neighbors(u)`, `G.adj`, `G.edges`,
+`G.degree` … In its own classes and views these agree. A subclass that redefines one of them is
+another graph to each function, so that no single reading is right: `disagreement` finds that out,
+and who asked must not go on.
 """
 
 from __future__ import annotations

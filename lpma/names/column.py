@@ -129,11 +129,8 @@ def interleaved(src: Column, dst: Column) -> Column:
         kinds, keys = _woven(src.kinds, dst.kinds), _woven(src.keys, own)
         return Column(kinds, keys, bounds, blob)
     kinds, keys = np.concatenate((src.kinds, dst.kinds)), np.concatenate((src.keys, own))
-    own_codes, codes = (
-        np.arange(len(column.keys)) if column.codes is None else column.codes
-        for column in (src, dst)
-    )
-    return Column(kinds, keys, bounds, blob, _woven(own_codes, codes + len(src.keys)))
+    ours, theirs = (np.arange(len(c.keys)) if c.codes is None else c.codes for c in (src, dst))
+    return Column(kinds, keys, bounds, blob, _woven(ours, theirs + len(src.keys)))
 
 
 def _woven(a: Array, b: Array) -> Array:

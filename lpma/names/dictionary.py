@@ -8,9 +8,8 @@ compiled hash table (`table.py`). The integer 5 and the text "5" are two names.
 A batch that is refused after its names were looked up gives back the ids that it made (`shrink`).
 
 Why a stream that is replayed gives the same ids. A record is looked up when it is buffered, after
-it was journaled, and the journal's order is the order of buffering. Whether a row is looked up
-depends only on the records before it: a bad record, a repeat and a late row are not, nor are they
-in a replay. Now let a checkpoint hold the dictionary with all ids given when it was cut, or later:
+it was journaled, in the journal's order. Whether a row is looked up depends only on the records
+before it. Now let a checkpoint hold the dictionary with all ids given when it was cut, or later:
 
 1. What was waiting then is in the journal and decoded again. All its names are known, and keep
    their ids.
@@ -21,8 +20,8 @@ in a replay. Now let a checkpoint hold the dictionary with all ids given when it
 
 So ids that are ahead of the graph do no harm, and a checkpoint needs no dictionary of its own age.
 Nor do they harm a query or a deletion: one about a name that nothing has inserted yet means the
-vertex UNKNOWN, which never has an edge; when it is done again, the name may have an id by now, from
-an insertion after it, and at its own place that vertex has no edge either.
+vertex UNKNOWN, which never has an edge; nor has, at that place, the vertex of an id from a later
+insertion.
 
 Invariants: 1. What an image or a frozen dictionary can see never changes: what lies below the
 counts that it was made with. 2. Every id below `count` is in the table. 3. At most half of it is
@@ -358,12 +357,9 @@ class FrozenNames:
         see forms.py. They have the same names and types whatever the rows."""
         return flattened(end, self.of(rows), self.form)
 
-    def find(self, name: Name) -> int | None:
+    def find(self, name: Name, what: str = "name") -> int | None:
         """The row of a name; None if no row goes by it. Raises BatchError for what is no name."""
-        return self._find(name_of(name, "name"))
-
-    def _find(self, name: Name) -> int | None:
-        row = int(self.look_up(column_of(name, "name"))[0])
+        row = int(self.look_up(column_of(name_of(name, what), what))[0])
         return None if row < 0 else row
 
     def look_up(self, names: Column) -> Array:
@@ -375,21 +371,18 @@ class FrozenNames:
 
     def row(self, name: Any, what: str = "vertex") -> int:
         """The row of a name. Raises VertexError if there is none; `what` names the argument."""
-        asked = name_of(name, what)
-        row = self._find(asked)
+        row = self.find(name, what)
         if row is not None:
             return row
-        hint = ""
-        if isinstance(asked, int) and self._find(str(asked)) is not None:
-            hint = "; the text is there, in quotes"
-        elif isinstance(asked, str) and self._find_integer(asked):
-            hint = "; the integer is there, without quotes"
+        asked, hint = name_of(name, what), ""
+        other: Name | None = None
+        if isinstance(asked, int):
+            other, hint = str(asked), "; the text is there, in quotes"
+        elif asked.isascii() and asked.isdigit() and int(asked) <= MAX_NAME:
+            other, hint = int(asked), "; the integer is there, without quotes"
+        if other is None or self.find(other) is None:
+            hint = ""
         raise VertexError(f"{what}: there is no vertex {asked!r:.60}{hint}")
-
-    def _find_integer(self, text: str) -> bool:
-        """Whether the integer that this text spells is a name."""
-        is_one = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_NAME))
-        return is_one and int(text) <= MAX_NAME and self._find(int(text)) is not None
 
 
 def places(given: Any, count: int, name: str) -> Array:

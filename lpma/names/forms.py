@@ -1,9 +1,8 @@
 """Columns of names as files of typed columns take them: Arrow, Parquet, NumPy's archives.
 
 Idea: a column has one type, and names may be integers and text. Integers that one type holds are
-one column. Text is one column of text; if some are integers, or too far apart for one type, these
-stand in it in decimals, and a second column, bool, named like the first with "_number" appended,
-says which."""
+one column, and text is one; if some are integers, or too far apart for one type, these stand in it
+in decimals, and a second column, bool, named like the first with "_number" appended, says which."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What callers give as names becomes a column: lists, arrays, columns of data frames, one name.
 
 A column that comes from Arrow (pyarrow's own, or of pandas, polars or DuckDB, which offer it) is
-read where it lies; if it is dictionary-encoded, each distinct name is looked up once. Text that
-Python holds is joined and encoded in one go. pyarrow is imported only for columns of Arrow's."""
+read where it lies; of a dictionary-encoded one, each distinct name is looked up once. Text that
+Python holds is encoded in one go. pyarrow is imported only for columns of Arrow's."""
 
 from __future__ import annotations
 

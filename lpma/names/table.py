@@ -158,10 +158,8 @@ def assign(
     """Fill `ids` from `first` on. A name that has no id gets the next one where gives[i], else
     UNKNOWN. counts: int64[2], ids and texts in the dictionary; room, text_room and blob_room are
     for so many in all. Returns n, or where there was no room for a name."""
-    names, own = (
-        _names(kinds, keys, bounds, blob),
-        _names(own_kinds, own_keys, own_bounds, own_blob),
-    )
+    names = _names(kinds, keys, bounds, blob)
+    own = _names(own_kinds, own_keys, own_bounds, own_blob)
     gives, tags, slots, ids, counts = data(gives), data(tags), data(slots), data(ids), data(counts)
     mask = np.uint64(last)
     for i in range(first, n):

@@ -21,6 +21,7 @@ from ..pma.keys import HALF, LOW
 from ..store.history import joined, newest
 from ..store.lpma import LPMA
 from . import compact, presence, row_versions
+from .columns import facts_of
 from .deferred import NOT_YET, DeferredColumns, Taker
 from .row_versions import Batches, Delta, Lineage, Rows, RowVersion, contiguous
 from .snapshot import Snapshot
@@ -46,7 +47,7 @@ def begin_snapshot(
     if on_host and n <= compact.ROWS_PER_SLOT * store.num_slots:
         return partial(compact.of_rows, _of_all_rows(stores, n, None, read), names)
     slots = store.backend.slots(store.segments)
-    return partial(compact.of_keys, *slots, n, _facts(stores), names)
+    return partial(compact.of_keys, *slots, n, facts_of(stores), names)
 
 
 def refuse_large(rows: int, max_bytes: int) -> None:
@@ -72,7 +73,7 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     else:
         rows = backend.csr_rows(*shape)
     columns: tuple[Any, Any] = None, None
-    facts, added, taker, late = _facts(stores), _added(stores), backend.taker(), None
+    facts, added, taker, late = facts_of(stores), _added(stores), backend.taker(), None
     if stores.weight_dtype is not None or store.has_times:
         columns, late = (NOT_YET, NOT_YET), _deferred(stores, stored, read, taker)
     frozen = None if names is None else names.frozen(rows=n)
@@ -105,15 +106,6 @@ def _changed_since(stores: Stores, state: RowVersion) -> Batches | None:
         return None
     keys = sum([len(keys) for keys, _ in batches])
     return None if keys * row_versions.SHARE > state.rows.num_entries else batches
-
-
-def _facts(stores: Stores) -> dict[str, Any]:
-    return {
-        "num_edges": stores.num_edges,
-        "version": stores.version,
-        "time": stores.time,
-        "directed": stores.directed,
-    }
 
 
 def _deferred(

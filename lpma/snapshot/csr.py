@@ -3,8 +3,8 @@
 Snapshot (snapshot.py) adds the exports, which read nothing else.
 
 Each array has two attributes: its name, as callers get it (read_only.py), and the name after an
-underscore, as this project's kernels read it. Nobody writes to the latter, which later snapshots
-and views share. `Csr._trusted` takes arrays that nobody else has; the constructor is for callers,
+underscore, as this project's kernels read it: nobody writes to that, since later snapshots and
+views share it. `Csr._trusted` takes arrays that nobody else has; the constructor is for callers,
 and checks and copies its arguments.
 
 A writable copy (`Csr.copy`) has the arrays under their names only. They are checked whenever they
@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import Array, array_module, count_true, device_of, on_device
 from . import checks, columns, presence, row_versions
-from .columns import ARRAYS, KEPT, OF_EDGES, REQUIRED, ROWS
+from .columns import ARRAYS, FACTS, KEPT, OF_EDGES, REQUIRED, ROWS
 from .deferred import KEY as LATE
 from .deferred import NOT_YET, DeferredColumns, Taker
 from .read_only import copied, hand_out
@@ -218,7 +218,7 @@ class Csr:
         _added: Array | None
 
 
-_FACTS = ("num_edges", "version", "time", "directed", "names")
+_FACTS = (*FACTS, "names")
 
 
 class _Rows(NamedTuple):

@@ -2,9 +2,8 @@
 batch.
 
 It is short because it needs no fresh pages: an image that is no longer needed lends its memory to
-the next. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
-spreads them evenly again. The names of a graph with names are columns of their own, in the order of
-the ids: see `names/files.py`. container.py says how the bytes lie.
+the next. The file holds the sorted slots (keys, weights, times), which loading spreads evenly
+again, and the names of a graph with names (`names/files.py`). container.py says how the bytes lie.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A snapshot, what algorithms cache with it, and later snapshots read the same mem
 read-only views on the host, and copies on a device, where no array can be read-only.
 
 Numba compiles a kernel for writable arrays, and again for read-only ones. So shared arrays are kept
-writable, under names that begin with an underscore; the package reads those, and never writes to
-them.
+writable, under names that begin with an underscore, and the package never writes to them.
 """
 
 from __future__ import annotations

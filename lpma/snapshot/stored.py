@@ -1,12 +1,10 @@
 """A saved graph that is only read: its snapshots come straight from the file, and no store is made.
 
-Idea: a file holds the sorted keys of a graph, which are its rows: sources rise, and targets lie in
-order. So one pass over the file finds all that `Graph.load` would: it verifies every checksum and
-that the contents are a graph's, writes the targets, and lists where rows begin. What has been seen
-is in the cache of a core, so that little more than the targets is ever in memory. Weights and times
-are read again when a snapshot's are first read.
-
-If ids are far apart, the keys are read, and their vertices are found by a table (compact.py).
+Idea: a file holds the sorted keys of a graph, which are its rows. So one pass over the file
+verifies every checksum and that the contents are a graph's, writes the targets, and lists where
+rows begin; little more than the targets is ever in memory. Weights and times are read again when a
+snapshot's are first read. If ids are far apart, the keys are read, and their vertices are found by
+a table (compact.py).
 
 Requires compiled kernels, and an answer on the host.
 """
@@ -30,6 +28,7 @@ from ..pma.keys import LOW, Slots
 from ..pma.layout import NOTHING
 from ..store.sizing import Sizing
 from .capture import MAX_SNAPSHOT_BYTES, refuse_large
+from .columns import facts_of
 from .compact import ROWS_PER_SLOT, of_keys, of_rows
 from .deferred import NOT_YET, Columns, DeferredColumns
 from .image import GraphFile
@@ -132,16 +131,11 @@ class StoredGraph:
             return of_rows(self._of_all_rows, self.names)
         columns = {name: self._file.reader.read(name) for name in self._file.columns}
         rest = columns.get("weights"), columns.get("times")
-        return of_keys(columns["keys"], *rest, self.num_rows, self._facts, self.names)
+        return of_keys(columns["keys"], *rest, self.num_rows, facts_of(self), self.names)
 
     @property
     def _has_dense_ids(self) -> bool:
         return self.num_rows <= ROWS_PER_SLOT * self._num_slots
-
-    @property
-    def _facts(self) -> dict[str, Any]:
-        names = "num_edges", "version", "time", "directed"
-        return {name: getattr(self, name) for name in names}
 
     @cached_property
     def _of_all_rows(self) -> Snapshot:
@@ -151,7 +145,7 @@ class StoredGraph:
         columns: Columns = (NOT_YET, NOT_YET) if len(self._file.columns) > 1 else (None, None)
         late = DeferredColumns(self._alone, self._columns) if columns[0] is NOT_YET else None
         return Snapshot._trusted(
-            indptr, self._indices, *columns, **self._facts, added=self._added, late=late
+            indptr, self._indices, *columns, **facts_of(self), added=self._added, late=late
         )
 
     def _alone(self, copy: Callable[[], Columns]) -> Columns:

@@ -1,8 +1,8 @@
 """The latest changes to a graph, within a bound: what `Graph.changes` answers from.
 
 Each batch adds the keys that it inserted and deleted, in order. Insertions and deletions of one key
-take turns. So the net change of a key over several batches is its first change if that equals its
-last, and otherwise nothing.
+take turns, so its net change over several batches is its first change if that equals its last, and
+otherwise nothing.
 
 An entry holds one batch's changes, or those of up to PACKED single operations: two arrays for each
 of those would take ten times the memory of the store's own slot.

@@ -15,11 +15,11 @@ import numpy as np
 from ...arguments.scalars import shown
 from ...arrays import Array, to_host
 from ...dependencies import MissingPackage, optional_import
-from ...file.atomic import StrPath, atomic_write, check_writable
+from ...file.atomic import StrPath, atomic_write
 from ..csr import Csr
 from ..vertices import OfRows
 from .edges import chunks_as, named
-from .room import ExportError, refuse_beyond_disk
+from .room import ExportError, check_target
 
 LIBRARIES = ("auto", "pandas", "polars", "arrow")
 
@@ -64,14 +64,9 @@ def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
         fields.append(("weight", pyarrow.from_numpy_dtype(s._weights.dtype)))
     if s._times is not None:
         fields.append(("time", pyarrow.int64()))
-    metadata = {
-        "lpma.directed": str(s.directed).lower(),
-        "lpma.rows": str(s.num_rows),
-        "lpma.vertices": str(s.num_vertices),
-        "lpma.version": str(s.version),
-        "lpma.time": str(s.time),
-    }
-    return pyarrow.schema(fields, metadata=metadata)
+    facts = {"directed": str(s.directed).lower(), "rows": s.num_rows, "vertices": s.num_vertices}
+    facts |= {"version": s.version, "time": s.time}
+    return pyarrow.schema(fields, metadata={f"lpma.{x}": str(its) for x, its in facts.items()})
 
 
 def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) -> Iterator[Any]:
@@ -184,9 +179,9 @@ def write_parquet(s: Csr, path: StrPath) -> None:
     would outgrow Parquet's pages have none, which takes half the time."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
-    target = check_writable(path, ".parquet")
     columns = (column for column in (s._weights, s._times) if column is not None)
-    refuse_beyond_disk(target, s.num_edges * (8 + sum(c.dtype.itemsize for c in columns)))
+    sizes = sum(column.dtype.itemsize for column in columns)
+    check_target(path, ".parquet", s.num_edges * (8 + sizes))
     of_rows = _ends_of_all(pyarrow, s)
     schema = _schema(pyarrow, s, of_rows)
     plain = ["dst"] if of_rows is None and s.num_rows > MOST_IN_DICTIONARY else []
@@ -201,8 +196,7 @@ def write_parquet(s: Csr, path: StrPath) -> None:
 
 def write_csv(s: Csr, path: StrPath) -> None:
     pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
-    target = check_writable(path, ".csv")
-    refuse_beyond_disk(target, s.num_edges * CSV_BYTES_PER_EDGE + 4096)
+    check_target(path, ".csv", s.num_edges * CSV_BYTES_PER_EDGE + 4096)
     of_rows = _with_numbers(pyarrow, _ends_of_all(pyarrow, s))
     from .csv_lines import Lines  # with Numba, which takes a third of a second to import
 
