@@ -163,9 +163,8 @@ def distinct(values: Any) -> Any:
 
 
 def first_not_below(rising: Any, value: int) -> int:
-    """The first place in a column of unsigned integers, on the host, whose entry is not below
-    `value`, which is not negative; its length if there is none. To search for a Python int makes
-    NumPy convert the whole column first."""
+    """The first place in a rising column of unsigned integers, on the host, whose entry is not
+    below `value` ≥ 0, or its length. NumPy converts the column first to search for a Python int."""
     dtype = rising.dtype
     if value > np.iinfo(dtype).max:
         return len(rising)

@@ -560,10 +560,9 @@ class Graph:
         check_device(device)
         if not isinstance(path, io.BytesIO):  # what is unpickled
             path = os.fsdecode(argument_path(path, "path"))
-        saved = image.read(path)
-        graph, slots = cls(device=device, **asdict(saved.options)), saved.slots
-        facts = saved.version, saved.time, saved.names
-        return graph._filled(*facts, saved.keys, saved.weights, saved.times, slots)
+        file, names, slots = image.read(path)
+        graph = cls(device=device, **asdict(file.options))
+        return graph._filled(file.version, file.time, names, *slots)
 
     def _filled(self, version: int, time: int, names: Names | None, *slots: Any) -> Self:
         """This graph, which is new, with these contents. slots: as of Stores.fill."""

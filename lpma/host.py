@@ -71,8 +71,8 @@ def read_at(file: int, target: memoryview, at: int) -> int:
 
 
 def flock_holder(status: os.stat_result) -> int | None:
-    """The process that flocked the file with this status. None if there is none, or it cannot be
-    told: it is on another machine or in another container, or the system does not say."""
+    """The process that flocked the file with this status. None if there is none, or the system does
+    not say: it may be on another machine or in another container."""
     try:
         held = Path("/proc/locks").read_text()
     except OSError:

@@ -217,7 +217,7 @@ def _quoted(text: str) -> str:
 def names_of_store(path: Path) -> Names | None:
     """The names of a store whose file does not hold them; None of any other. Raises FormatError if
     its table is missing or is not the one saved with it."""
-    digest = container.read_header(path).get(_IN_STORE)
+    digest = container.Reader(path).header.get(_IN_STORE)
     if not isinstance(digest, str):
         return None
     table = table_path(path)

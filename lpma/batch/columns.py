@@ -220,8 +220,8 @@ class Columns:
         return self if lo == 0 and hi == len(self) else self.take(slice(lo, hi))
 
     def moved(self, near: Callable[[Any], Any]) -> Self:
-        """The same with every column but `kind` through `near`. What was cached is computed again:
-        the caller may have filled the columns since."""
+        """The same with every column but `kind` through `near`. What was cached is computed
+        again."""
         given, places = (self.src, self.dst, self.weight, self.time), None
         if self.block is not None and self.src is not None and self.dst is not None:
             places = tuple(map(self.block.at.get, map(id, (self.kind, *given))))

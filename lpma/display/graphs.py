@@ -68,8 +68,8 @@ def table(g: Any, read: Read, stores: Stores, counted: tuple[int, int] | None) -
 def _known(
     g: Any, read: Read, stores: Stores, counted: tuple[int, int] | None
 ) -> tuple[str, int, bool]:
-    """(how many vertices, or else rows, and edges there are, in words; the version; whether NumPy
-    keeps the store). Vertices are counted where they are few or counted already."""
+    """(vertices, or else rows, and edges in words; the version; whether NumPy keeps the store).
+    Vertices are counted where they are few or counted already."""
 
     def look() -> tuple[bool, int | None, int, int, bool]:
         out = stores.out

@@ -14,7 +14,6 @@ _DAY_MS = 86_400_000
 
 
 def count_of(number: int, one: str, many: str) -> str:
-    """So many of something."""
     return f"{number:,} {one if number == 1 else many}"
 
 

@@ -116,9 +116,8 @@ class Expiry:
     # -- what expires -------------------------------------------------------------------------
 
     def expanded(self, columns: Columns, out: LPMA, directed: bool) -> Columns:
-        """The batch with its EXPIRE rows replaced by rows for candidates. Raises BatchError if the
-        store keeps no times, MemoryError.
-        REQUIRES: columns.expires. Whoever then does not apply the batch calls `forget`."""
+        """The batch with its EXPIRE rows replaced by rows for candidates. Raises BatchError without
+        times, MemoryError. REQUIRES: columns.expires. Who then does not apply it calls `forget`."""
         if not out.has_times:
             raise BatchError(NO_TIMES)
         if len(columns) == 1:  # as `Graph.expire` has it
@@ -204,7 +203,7 @@ class Expiry:
 
     def _early(self, columns: Columns, time: Any) -> Array:
         """The rows that append edges with times before the horizon. time: as it is staged, of each
-        row or of all. Reading times on a device means waiting for it: this is done once a batch."""
+        row or of all. Read once a batch, since on a device that means waiting."""
         if self._seen[0] is not columns:
             rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
             if len(rows) and len(time) != len(columns):  # one time for all rows, or for none
@@ -213,8 +212,8 @@ class Expiry:
         return self._seen[1]
 
     def look(self, columns: Columns, time: Array, out: LPMA) -> None:
-        """Start a search for times before the horizon in a batch that is about to be applied, so
-        that `note` need not wait. time: as for `_early`. REQUIRES: there is a front."""
+        """Start a search for times before the horizon in a batch that is about to be applied, for
+        `note`. time: as for `_early`. REQUIRES: there is a front."""
         assert self.horizon is not None
         if columns.one_kind not in NO_APPENDS:
             self._looked = self.horizon, out.backend.any_older(out.segments, time, self.horizon)
@@ -248,8 +247,8 @@ class Expiry:
 
 
 def _reached(appends: Array, columns: Columns, rows: Array, before: Array) -> tuple[Array, Array]:
-    """Of some rows that append an edge: (the row, which of the expiries `rows` is the first after
-    it to reach its time), for those that one reaches. before: int64, of the expiries."""
+    """Of some rows that append an edge: (the row, which of the expiries `rows` first reaches its
+    time), for those that one reaches. before: int64, of the expiries."""
     n, at = len(rows), appends[appends < rows[-1]]
     times, which = to_host(rows_of(columns.time, at)), np.searchsorted(rows, at)
     # Skip the expiries that do not reach it: runs of 2^k of them by their largest `before`.

@@ -92,7 +92,7 @@ class GraphLock:
     def write(self, call: Callable[..., Result], *args: Any, overlaps: bool = False) -> Result:
         """call(*args), which applies one batch. overlaps: it finishes a pending batch itself.
         Raises ConcurrentWrite as `read` does, and while another thread applies one. REQUIRES: if
-        `call` raises an Exception and the stores are not `written`, it has changed nothing."""
+        `call` raises an Exception and the stores are not `written`, nothing has changed."""
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise ConcurrentWrite(_WITHIN)
         if not self._whole and self.is_held():

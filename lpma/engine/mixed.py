@@ -26,26 +26,21 @@ class MixedBatch(NamedTuple):
     columns: Columns
     implied: Implied | None  # deletions in the out-store, by place
 
-    def into(self, targets: Array) -> tuple[Array, Array, Array]:
-        """(src, dst, place), in no order, of what the batch does to edges into rising targets."""
-        xp, kind = array_module(targets), self.columns.kind
-        rows = xp.asarray(np.flatnonzero((kind < FIRST_OTHER) | (kind == Kind.EXPIRE)))
-        src, dst = (xp.asarray(ids)[rows] for ids in (self.columns.src, self.columns.dst))
-        if self.implied is not None:
-            keys, places = map(xp.asarray, self.implied)
-            ends = ends_of(keys)
-            src, dst = (xp.concatenate(pair) for pair in zip((src, dst), ends, strict=True))
-            rows = xp.concatenate([rows, places.astype(np.int64)])
-        hit = xp.isin(dst, targets)
-        return src[hit], dst[hit], rows[hit]
-
 
 def have_in_edges(stores: Stores, batch: MixedBatch, vertices: Array, limits: Array) -> Array:
     """bool[q]: whether an edge goes into each vertex before its limit. vertices: uint32[q], where
     the stores are. REQUIRES: the graph is directed, and nothing of the batch is applied."""
     out, xp = stores.out, array_module(vertices)
-    targets = distinct(vertices)
-    src, dst, places = batch.into(targets)
+    targets, kind = distinct(vertices), batch.columns.kind
+    # What the batch does to edges into these, in no order.
+    places = xp.asarray(np.flatnonzero((kind < FIRST_OTHER) | (kind == Kind.EXPIRE)))
+    src, dst = (xp.asarray(ids)[places] for ids in (batch.columns.src, batch.columns.dst))
+    if batch.implied is not None:
+        keys, implied = map(xp.asarray, batch.implied)
+        src, dst = map(xp.concatenate, zip((src, dst), ends_of(keys), strict=True))
+        places = xp.concatenate([places, implied.astype(np.int64)])
+    hit = xp.isin(dst, targets)
+    src, dst, places = src[hit], dst[hit], places[hit]
     before, after = (
         out.backend.find_edges(out.segments, batch.staged, src, dst, at)[0].astype(np.int64)
         for at in (places, places + 1)

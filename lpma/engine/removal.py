@@ -19,9 +19,8 @@ from ..store.lpma import LPMA
 def incident_deletions(
     columns: Columns, out: LPMA, into: LPMA | None, directed: bool
 ) -> tuple[Array, Array] | None:
-    """(key uint64, place uint32), each [n], of the deletions that the batch's vertex removals
-    imply, by ascending place; None if it has no removal. Reads the stores as they are before the
-    batch."""
+    """(key uint64, place uint32), each [n], of the deletions that removals imply, by ascending
+    place; None if there is no removal. Reads the stores as they are before the batch."""
     if columns.names_its_keys:
         return None
     removes = columns.kind == Kind.REMOVE_VERTEX
@@ -60,8 +59,8 @@ def each_once(keys: Array, places: Array) -> tuple[Array, Array]:
 
 
 def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tuple[Array, Array]:
-    """(src, dst), on the host, of the stored edges from or to the vertices `removed`, which ascend;
-    an undirected edge starts at the end that is removed."""
+    """(src, dst), on the host, of the stored edges from or to rising vertices `removed`; an
+    undirected edge starts at the end that is removed."""
     src, dst = _neighbors(out, removed)
     if not directed:
         return src, dst

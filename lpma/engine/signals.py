@@ -41,8 +41,7 @@ os.register_at_fork(after_in_child=_note_main_thread)
 
 class DeferredSignals:
     """Stands in for the program's handlers of the signals in DEFERRED while the function with the
-    code `critical` runs, and calls them afterwards. On any thread but the main one it does nothing,
-    since signals arrive on that one only."""
+    code `critical` runs. On any thread but the main one, where signals arrive, it does nothing."""
 
     __slots__ = ("_critical", "_handlers", "arrived")
 

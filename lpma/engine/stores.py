@@ -82,9 +82,9 @@ class Stores:
         return any(store.written or store.backend.written for store, _ in self.all)
 
     def move_on(self) -> None:
-        """Between batches: if the provisional backend has a successor, that one keeps the stores.
-        The contents, the version and all counters stay, and if memory does not suffice, the stores.
-        The levels are made anew, so that their number and the density may differ."""
+        """Between batches: if the provisional backend has a successor, that one keeps the stores,
+        or if memory does not suffice, later. Contents, version and counters stay; levels are made
+        anew."""
         successors = [store.backend.successor() for store, _ in self.all]
         if None in successors:
             return
@@ -131,9 +131,8 @@ class Stores:
         return stats
 
     def largest_vertex(self) -> int:
-        """The largest id in an edge or a marker, -1 if there is none. A store no longer knows it
-        after a deletion. On the host it is then told from the last one known, if few keys changed
-        since, and none of that vertex went. On a device a scan is faster."""
+        """The largest id in an edge or a marker, -1 if there is none. After a deletion on the host,
+        it is told from the last one known, if few keys changed and none of that vertex went."""
         out, (version, largest) = self.out, self.largest_at
         batches = None
         if out.largest is None and array_module(out.segments.counts) is np:

@@ -224,11 +224,6 @@ def name_of_source(path: str | os.PathLike[str] | io.BytesIO) -> str:
     return "a pickle" if isinstance(path, io.BytesIO) else os.fspath(path)
 
 
-def read_header(path: str | os.PathLike[str]) -> dict[str, Value]:
-    """The header alone. Raises as `Reader` does."""
-    return Reader(path).header
-
-
 def _dtype_name(name: str, column: Array) -> str:
     if not isinstance(name, str):
         raise ValueError(f"column {name!r}: the name must be a str")

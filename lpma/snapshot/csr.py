@@ -110,8 +110,8 @@ class Csr:
         return made
 
     def _with(self, **changes: Any) -> Self:
-        """The same snapshot with some arguments of `_trusted` changed. It shares the views if only
-        the names are changed, otherwise it starts with none."""
+        """The same snapshot with some arguments of `_trusted` changed. It shares the views only if
+        nothing but the names is changed."""
         if changes.keys() == {"names"}:
             made = object.__new__(type(self))
             vars(made).update(vars(self) | changes)

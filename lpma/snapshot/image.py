@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,22 +147,7 @@ def _dtypes_of(options: Options) -> dict[str, np.dtype[Any]]:
     return {name: dtype for name, dtype in dtypes.items() if dtype is not None}
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What a graph's file holds. The keys strictly rise; weights and times are present if the
-    options say so, with the same length."""
-
-    options: Options
-    version: int
-    time: int
-    keys: Array
-    weights: Array | None
-    times: Array | None
-    slots: Slots
-    names: Names | None
-
-
-def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
+def read(path: str | os.PathLike[str] | io.BytesIO) -> tuple[GraphFile, Names | None, Any]:
     """Read a file that an image wrote, on the disk or in memory. Raises FormatError on any other,
     and OSError. ENSURES: whatever the file is, what is returned are a graph's contents."""
     file = GraphFile(path)
@@ -176,7 +160,7 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     slots = host_columns.survey(keys, weights, times, file.options.directed)
     file.check(slots)
     names = file.names(columns.__getitem__)
-    return Saved(file.options, file.version, file.time, keys, weights, times, slots, names)
+    return file, names, (keys, weights, times, slots)
 
 
 class GraphFile:

@@ -28,8 +28,8 @@ MARGIN = 17 / 16  # of what the last batch inserted, for the next one
 
 
 class Growth:
-    """The growth policy of one store, which its methods are given, an LPMA (lpma.py, which imports
-    this); it never changes the contents."""
+    """The growth policy of one store, an LPMA, which its methods are given; contents never
+    change."""
 
     def __init__(self, backend: Any) -> None:
         self.is_early: bool = backend.overlaps  # whether the store is expanded before the batch
@@ -48,7 +48,7 @@ class Growth:
         self.due = self._left > 0
 
     def expanded_from(self, store: Any, size: Size) -> None:
-        """The store had that size before, and may have been expanded by no batch of its own."""
+        """The store had that size before, and may have been expanded since."""
         steps = store.sizing.steps(size, store.segments.size)
         if steps:
             store.counters.note_levels(expansions=steps)

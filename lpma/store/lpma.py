@@ -317,8 +317,8 @@ class LPMA:
         return committed
 
     def account(self, committed: Committed, operations: int, seconds: float) -> None:
-        """Count a batch: what it moved, the operations that changed nothing, the edges that
-        expired, and the figures of invariant 5."""
+        """Count a batch: what it moved, what changed nothing, what expired, and invariant 5's
+        figures."""
         self.counters.note_applied(
             operations, seconds, 2 * self.slot_bytes * committed.held, committed.num_rounds,
             committed.redundant,

@@ -32,7 +32,7 @@ class Sizing:
 
     def size_for(self, total: int, size: Size) -> Size:
         """The least size, `size` or larger, whose root has room for `total` slots. Raises
-        StoreTooLarge if the backend cannot number that many segments."""
+        StoreTooLarge."""
         while total > root_bounds(size, self._segment_size)[0]:
             size = self.larger(size)
         most = self._backend.most_levels(self._segment_size)
@@ -83,8 +83,8 @@ class Sizing:
         return costs.rebuild * (held + rows) + fresh
 
     def _least_held(self, rows: int) -> int:
-        """A number of slots from which on a batch of `rows` key operations, each in a leaf of its
-        own, is not cheaper merged with the whole store: see `most_cost`."""
+        """From how many slots on a batch of `rows` key operations, each in a leaf of its own, is
+        not merged with the whole store: see `most_cost`."""
         costs = self._backend.costs
         return max(rows, math.ceil(costs.leaf * rows / costs.rebuild)) if self._rebuilds else 0
 
