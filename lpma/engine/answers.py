@@ -16,7 +16,7 @@ from ..arrays import Array, array_module, device_of, to_host
 from ..batch.columns import Columns, Kind
 from ..results import Edges, Neighbors
 from . import queries
-from .mixed import MixedBatch
+from .queries import MixedBatch
 from .stores import Stores
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ..store.pending import PendingBatch
 from . import expiry_rebuild
 from .admission import admit
 from .answers import NO_ANSWERS, Answers, answer_queries, answer_query
-from .mixed import MixedBatch
+from .queries import MixedBatch
 from .removal import each_once, incident_deletions
 from .stores import Stores
 
