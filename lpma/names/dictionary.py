@@ -293,6 +293,7 @@ class Names:
 
     def _enter(self, column: Column, file: str) -> None:
         made = Names(self.limit)
+        made._room = made._room._replace(seed=self._room.seed)  # of whoever enters them meanwhile
         if not np.array_equal(made.assign(column), np.arange(len(column))):
             raise FormatError(_NO_DICTIONARY.format(file))
         self._room, self._counts = made._room, made._counts
