@@ -142,8 +142,8 @@ def slots_of(s: Csr) -> tuple[Array, Array | None, Array | None]:
 
 def _dtypes_of(options: Options) -> dict[str, np.dtype[Any]]:
     """The columns of a graph's file, in their order, names apart."""
-    dtypes = {"keys": np.dtype(np.uint64), "weights": options.dtype, "times": None}
-    dtypes["times"] = np.dtype(np.int64) if options.times else None
+    times: np.dtype[Any] | None = np.dtype(np.int64) if options.times else None
+    dtypes = {"keys": np.dtype(np.uint64), "weights": options.dtype, "times": times}
     return {name: dtype for name, dtype in dtypes.items() if dtype is not None}
 
 
