@@ -30,8 +30,7 @@ DATA = object.__basicsize__  # in every NumPy array the address follows what all
 
 
 def address(array: Any) -> int:
-    """Where the data of an array of the host lies. Read from the object, because asking NumPy takes
-    ten times as long."""
+    """Where the data of an array of the host lies. NumPy would take ten times as long to say."""
     return c_int64.from_address(id(array) + DATA).value
 
 
@@ -56,16 +55,14 @@ await_stream: Callable[[Any], None] = _synchronize  # until lpma/cuda/driver.py 
 
 
 def finish(array: Any) -> None:
-    """Wait for all work on the current stream of the array's device; on the host, return at
-    once."""
+    """Wait for all work on the current stream of the array's device, if it lies on one."""
     if on_device(array):
         with array.device:
             await_stream(array_module(array).cuda.get_current_stream())
 
 
 def stream_of(array: Any) -> AbstractContextManager[Any]:
-    """The current stream of the array's device, for another thread to make it current there; on the
-    host, nothing."""
+    """The current stream of the array's device, for another thread; on the host, nothing."""
     if not on_device(array):
         return _HOST
     with array.device:
@@ -157,8 +154,7 @@ def count_true(mask: Any) -> int:
 
 
 def distinct(values: Any) -> Any:
-    """The distinct values of a column, ascending. Sort and mask: `np.unique` is many times
-    slower."""
+    """The distinct values of a column, ascending, many times faster than by `np.unique`."""
     xp = array_module(values)
     values = xp.sort(values, kind="stable")
     first = xp.ones(len(values), np.bool_)
@@ -167,9 +163,8 @@ def distinct(values: Any) -> Any:
 
 
 def first_not_below(rising: Any, value: int) -> int:
-    """The first place in a column of unsigned integers, on the host, whose entry is not below
-    `value`, which is not negative; its length if there is none. To search for a Python int makes
-    NumPy convert the whole column first."""
+    """The first place in a rising column of unsigned integers, on the host, whose entry is not
+    below `value` ≥ 0, or its length. NumPy converts the column first to search for a Python int."""
     dtype = rising.dtype
     if value > np.iinfo(dtype).max:
         return len(rising)
@@ -177,8 +172,7 @@ def first_not_below(rising: Any, value: int) -> int:
 
 
 def places_of(values: Any, rising: Any) -> Any:
-    """int64, on the host: where each value is in a sorted array without repeats, −1 where it is
-    not."""
+    """int64, on the host: where each value is in a rising array, −1 where it is not."""
     if not len(rising):
         return np.full(len(values), -1)
     at = np.minimum(np.searchsorted(rising, values), len(rising) - 1)

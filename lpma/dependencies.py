@@ -26,7 +26,6 @@ def optional_import(module: str, package: str, purpose: str) -> Any:
 
 def how_to_install(*extras: str) -> str:
     """The command that installs one of these extras. pip knows an installed distribution by its
-    name, whether it came from an index, a wheel or a checkout; a checkout that is not installed is
-    named by its folder."""
+    name; a checkout that is not installed is named by its folder."""
     ways = " or ".join(f"'{DISTRIBUTION}[{extra}]'" for extra in extras)
     return f"pip install {ways}, in a checkout '.[{extras[0]}]'"

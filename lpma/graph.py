@@ -41,9 +41,9 @@ from .engine.admission import NO_PREDECESSORS
 from .engine.answers import Answers
 from .engine.check import check_stores
 from .engine.lock import GraphLock
-from .engine.single import SingleOperations
+from .engine.single import SingleOperations, degree_of
 from .engine.stores import Stores
-from .engine.touched import touched
+from .engine.touched import net_changes, touched
 from .engine.vertices import ById, ByName, check_taken, is_one, new_names
 from .errors import BatchError
 from .options import Options
@@ -112,9 +112,8 @@ class Graph:
             raise BatchError(f"clock: a function that returns seconds, not {shown(clock)}")
         options = Options.checked(
             directed=directed, predecessors=predecessors, weight_dtype=weight_dtype,
-            strategy=strategy,
-            segment_size=segment_size, times=times, global_merge=global_merge, names=names,
-            left=left,
+            strategy=strategy, segment_size=segment_size, times=times, global_merge=global_merge,
+            names=names, left=left,
         )  # fmt: skip
         self.device, place, backend = open_backend(device)
         self._options = options
@@ -201,13 +200,12 @@ class Graph:
 
     def expire(self, before: Any) -> None:
         """Remove every edge whose time is less than `before`: one time, as `insert` takes it.
-        Vertices that were added stay. The graph's `time` stays too. An edge's time is that of its
+        Vertices that were added stay, and so does the graph's `time`. An edge's time is that of its
         last insertion that did something, even where an earlier one had a later time.
 
         The first call passes over the whole graph, later ones cost by what expires: about four
         slots are visited for each edge. What is kept for that takes at most eight bytes a slot, or
-        a mebibyte. Raises BatchError if the graph was made with times=False, and as `apply`
-        does.
+        a mebibyte. Raises BatchError if the graph has no times, and as `apply` does.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 2, 3], [2, 3, 4], time=[10, 20, 30])
@@ -345,12 +343,10 @@ class Graph:
         )
 
     def successors_after(self, u: Any, after: Any = None, limit: int = 1 << 20) -> Neighbors:
-        """A piece of what `successors` gives of one vertex: those behind `after`, at most `limit`.
-        The last of them is the next `after`, so that a row of any length is read in pieces, each at
-        a cost of its own; they are of one version while no batch comes between.
-
-        u, after: a vertex each; after None: from the first one on. limit: at least 1. Raises
-        BatchError.
+        """A piece of what `successors` gives of one vertex: those behind `after` (None: from the
+        first on), at most `limit`, at least 1. The last of them is the next `after`, so that a row
+        of any length is read in pieces; they are of one version while no batch comes between.
+        Raises BatchError.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, [2, 3, 5, 8])
@@ -410,7 +406,7 @@ class Graph:
         (array([2, 0]), 2)
         """
         if is_one(u):
-            return self._lock.read(self._one.degree, self._vertices.one(u, "u"))
+            return self._lock.read(degree_of, self._stores.out, self._vertices.one(u, "u"))
         vertices = self._vertices.many(u, "u")
         return self._lock.read(queries.degrees, self._stores.out, None, vertices, None, True)
 
@@ -426,16 +422,15 @@ class Graph:
         """
         store = self._reverse()
         if is_one(v):
-            return self._lock.read(self._one.in_degree, self._vertices.one(v, "v"))
+            return self._lock.read(degree_of, store, self._vertices.one(v, "v"))
         vertices = self._vertices.many(v, "v")
         return self._lock.read(queries.degrees, store, None, vertices, None, True)
 
     def has_vertices(self, v: Any) -> Array:
         """bool[q]: whether each v was added, or has an edge out or in. v: integers, an array of
         length q or a scalar. Raises BatchError. Without an in-neighbour store, the in-edges of
-        those without an edge out are found by a scan of the whole graph. On the host, whoever asks
-        again soon after has all in-edges counted (16 to 32 bytes a vertex), and pays for what
-        changes from then on.
+        those without an edge out are found by a scan of the whole graph. On the host, whoever soon
+        asks again has all in-edges counted (16 to 32 bytes a vertex), and pays for later changes.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 2)
@@ -471,15 +466,11 @@ class Graph:
         (array([1], dtype=uint32), array([False]))
         """
         since = integer(since, "since", 0, self.version)
-        changes = self._lock.read(self._changes, since)
+        changes = self._lock.read(net_changes, self._stores, since)
         if changes is None:
             return None
         src, dst = self._vertices.called(changes.src), self._vertices.called(changes.dst)
         return Changes(src, dst, changes.inserted)
-
-    def _changes(self, since: int) -> Changes | None:
-        self._stores.out.backend.wait()
-        return self._stores.history.net(since, self._stores.directed)
 
     def touched(self, since: int) -> TouchedEdges | None:
         """The edges that batches touched since a version, on the graph's device and as of one
@@ -515,8 +506,8 @@ class Graph:
         self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES
     ) -> Callable[[], Snapshot]:
         """Copy the state now; the function that is returned makes the snapshot of the copy, in any
-        thread, while the graph goes on. So whoever applies the batches waits for the copy alone,
-        and not until the vertices are renumbered. Arguments and errors: as of `snapshot`.
+        thread, while the graph goes on: whoever applies batches waits for the copy alone. Arguments
+        and errors: as of `snapshot`.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert([1, 1, 7], [5, 7, 1])
@@ -543,8 +534,7 @@ class Graph:
         ...     lpma.Graph.load(f"{directory}/g.lpma", device="cpu").num_edges
         1
         """
-        where = os.fsdecode(argument_path(path, "path"))
-        self.image().save(where)
+        self.image().save(os.fsdecode(argument_path(path, "path")))
 
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied to the host: `image.save(path)` may be called later,
@@ -570,13 +560,17 @@ class Graph:
         check_device(device)
         if not isinstance(path, io.BytesIO):  # what is unpickled
             path = os.fsdecode(argument_path(path, "path"))
-        saved = image.read(path)
-        graph = cls(device=device, **asdict(saved.options))
-        stores = graph._stores
-        stores.version, stores.time = saved.version, saved.time
-        graph._go_by(saved.names)
-        graph._lock.write(stores.fill, saved.keys, saved.weights, saved.times, saved.slots)
-        return graph
+        file, names, slots = image.read(path)
+        graph = cls(device=device, **asdict(file.options))
+        return graph._filled(file.version, file.time, names, *slots)
+
+    def _filled(self, version: int, time: int, names: Names | None, *slots: Any) -> Self:
+        """This graph, which is new, with these contents. slots: as of Stores.fill."""
+        if names is not None:
+            self._go_by(names)
+        self._stores.version, self._stores.time = version, time
+        self._lock.write(self._stores.fill, *slots)
+        return self
 
     def copy(self) -> Self:
         """A graph of its own with the same contents, options and version, on the same device. Its
@@ -588,14 +582,11 @@ class Graph:
         >>> g.num_edges, other.num_edges
         (2, 1)
         """
-        taken = self.image()
-        clock = self._stores.out.clock
+        taken, clock = self.image(), self._stores.out.clock
         other = type(self)(device=self.device, clock=clock, **asdict(self._options))
-        if self.names is not None:  # names given since then do no harm
-            other._go_by(self._lock.read(self.names.copy))
-        other._stores.version, other._stores.time = taken.version, taken.time
-        other._lock.write(other._stores.fill, *taken.slots)
-        return other
+        # Names given since the image was taken do no harm.
+        names = None if self.names is None else self._lock.read(self.names.copy)
+        return other._filled(taken.version, taken.time, names, *taken.slots)
 
     @classmethod
     def _of_snapshot(cls, s: Snapshot, device: str | None, options: dict[str, Any]) -> Self:
@@ -612,12 +603,8 @@ class Graph:
         for name in options.keys() & facts.keys():
             raise BatchError(f"{name}: the snapshot says that; leave it out")
         graph = cls(device=device, **facts, **options)
-        slots = image.slots_of(s)
-        if s.names is not None:
-            graph._go_by(new_names(s.names.of(np.arange(s.num_rows))))
-        graph._stores.version, graph._stores.time = s.version, s.time
-        graph._lock.write(graph._stores.fill, *slots)
-        return graph
+        names = None if s.names is None else new_names(s.names.of(np.arange(s.num_rows)))
+        return graph._filled(s.version, s.time, names, *image.slots_of(s))
 
     # -- a collection of vertices -------------------------------------------------------------
 
@@ -658,11 +645,10 @@ class Graph:
         """uint32, ascending, on the host: the vertices present. Not to be written to."""
         kept = self._present
         if kept is None or kept[0] != self.version:
-            kept = self._present = self._lock.read(self._find_vertices)
+            kept = self._present = self._lock.read(
+                lambda: (self._stores.version, to_host(capture.vertices(self._stores)))
+            )
         return kept[1]
-
-    def _find_vertices(self) -> tuple[int, Array]:
-        return self._stores.version, np.asarray(to_host(capture.vertices(self._stores)))
 
     # -- figures ------------------------------------------------------------------------------
 
@@ -680,8 +666,7 @@ class Graph:
     @property
     def num_vertices(self) -> int:
         """The number of vertices present: those with an edge out or in, or added by themselves.
-        Counted once a version, by one pass over the keys of the whole graph, which takes about as
-        long as a snapshot.
+        Counted once a version, by a pass over the whole graph, as long as a snapshot takes.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(1, 5)
@@ -718,8 +703,7 @@ class Graph:
 
     def level_densities(self) -> Array:
         """float64[levels + 1], on the host: the share of the slots that are filled, 0 to 1, of the
-        out-store's head and then of each level. The last level has half of all slots, or fewer
-        while it is there in part.
+        out-store's head and then of each level.
 
         >>> g = lpma.Graph(device="cpu")
         >>> g.insert(0, range(48))
@@ -775,8 +759,7 @@ class Graph:
     # -- shown, copied and pickled ------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """The graph in one line. Vertices are told where they are few or counted already, rows
-        (`num_rows`) elsewhere.
+        """The graph in one line, with rows where vertices are many and not counted yet.
 
         >>> lpma.from_edges([1, 2], [2, 3], device="cpu")
         <lpma.Graph on cpu: directed, 3 vertices, 2 edges, version 1>
@@ -792,19 +775,14 @@ class Graph:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """As `copy`."""
         return self.copy()
 
     def __reduce__(self) -> Any:
         """Pickled as the bytes that `save` writes. A graph of the CPU is unpickled on the CPU, one
         of a CUDA device on a device if there is one ("auto")."""
-        device = "cpu" if self.device == "cpu" else "auto"
-        return type(self)._of_bytes, (self._to_bytes(), device)
-
-    def _to_bytes(self) -> bytes:
-        file = io.BytesIO()
+        device, file = "cpu" if self.device == "cpu" else "auto", io.BytesIO()
         self.image().write(file)
-        return file.getvalue()
+        return type(self)._of_bytes, (file.getvalue(), device)
 
     @classmethod
     def _of_bytes(cls, data: bytes, device: str) -> Self:

@@ -26,8 +26,7 @@ def needs_linux(what: str, why: str) -> str | None:
 
 
 def tell(text: str) -> None:
-    """Say `text` on stderr, in a line. That nobody can read it must not end what the program
-    does."""
+    """Say `text` on stderr, in a line; if nobody can read it, nothing happens."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             print(f"lpma: {text}", file=sys.stderr, flush=True)
@@ -72,8 +71,8 @@ def read_at(file: int, target: memoryview, at: int) -> int:
 
 
 def flock_holder(status: os.stat_result) -> int | None:
-    """The process that flocked the file with this status. None if there is none, or it cannot be
-    told: it is on another machine or in another container, or the system does not say."""
+    """The process that flocked the file with this status. None if there is none, or the system does
+    not say: it may be on another machine or in another container."""
     try:
         held = Path("/proc/locks").read_text()
     except OSError:
@@ -163,8 +162,7 @@ def processors() -> int:
 
 
 def processor_kind() -> str:
-    """What tells processors apart for which code is compiled: model and instruction sets, as far
-    as the system tells them."""
+    """What tells processors apart for compiled code: model and instruction sets, where known."""
     told = platform.machine()
     with suppress(OSError), open("/proc/cpuinfo") as file:
         for line in file:

@@ -36,8 +36,7 @@ class Options:
 
     @staticmethod
     def checked(**given: Any) -> Options:
-        """Options as a caller or a file gives them. Raises BatchError, and TypeError if one is
-        missing or unknown."""
+        """Options as a caller or a file gives them. Raises BatchError, and TypeError."""
         asked = Options(**given)
         _refuse_contents(asked.directed)
         for name in ("predecessors", "times", "names"):
@@ -70,12 +69,8 @@ class Options:
 
     def header(self) -> dict[str, Any]:
         """These options as entries of a file's header."""
-        options = {_IN_FILES.get(name, name): value for name, value in asdict(self).items()}
-        if not self.names:
-            del options["names"]
-        if self.left is None:
-            del options["left"]
-        return options
+        absent = {"names": self.names is False, "left": self.left is None}
+        return {_IN_FILES.get(x, x): its for x, its in asdict(self).items() if not absent.get(x)}
 
     @property
     def dtype(self) -> np.dtype[Any] | None:

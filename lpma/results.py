@@ -112,11 +112,8 @@ class Neighbors:
         """
         if indptr is None:
             indptr = np.array([0, len(self.ids[start:stop])], np.int64)
-        ids, weights, times = (
-            None if column is None else column[start:stop]
-            for column in (self.ids, self.weights, self.times)
-        )
-        return Neighbors(indptr, ids, weights, times)  # type: ignore[arg-type]
+        weights, times = (None if c is None else c[start:stop] for c in (self.weights, self.times))
+        return Neighbors(indptr, self.ids[start:stop], weights, times)
 
     def with_columns(self, change: Callable[[Array], Any]) -> Neighbors:
         """The same with each column that there is changed, `indptr` too."""

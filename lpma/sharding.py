@@ -45,12 +45,15 @@ def hash_ids(ids: Any) -> Array:
     >>> lpma.sharding.hash_ids([0, 1, 2]).tolist()
     [0, 6238072747940578789, 15839785061582574730]
     """
-    ids = ids if on_device(ids) else _integers(ids)
-    xp = array_module(ids)
+    if not on_device(ids):
+        ids = np.atleast_1d(np.asarray(ids))
+        if ids.dtype.kind not in "iu":
+            if ids.size:
+                raise BatchError(f"ids: integers are hashed here, not {ids.dtype}")
+            ids = ids.astype(np.uint64)
     if ids.dtype.kind == "i":
         ids = ids.astype(np.int64).view(np.uint64)
-    z = xp.array(ids, np.uint64)  # a copy, mixed in place
-    return _mixed(xp, z)
+    return _mixed(array_module(ids).array(ids, np.uint64))
 
 
 def hash_names(names: Any) -> Array:
@@ -66,7 +69,7 @@ def hash_names(names: Any) -> Array:
         return hash_ids(names)
     items = names.tolist() if hasattr(names, "tolist") else names
     items = [items] if isinstance(items, str | int) else list(items)
-    return _mixed(np, np.fromiter(map(_seed, items), np.uint64, len(items)))
+    return _mixed(np.fromiter(map(_seed, items), np.uint64, len(items)))
 
 
 def owners_of(vertices: Any, shards: int, dtype: Any = np.int64) -> Array:
@@ -90,22 +93,13 @@ def owners_of(vertices: Any, shards: int, dtype: Any = np.int64) -> Array:
 
 
 def _remainders(hashes: Array, shards: int) -> Array:
-    """hashes mod shards, in place: NumPy divides by one number much faster than it takes the
-    remainder."""
+    """hashes mod shards, in place: NumPy divides much faster than it takes the remainder."""
     hashes -= hashes // np.uint64(shards) * np.uint64(shards)
     return hashes
 
 
-def _integers(ids: Any) -> Array:
-    array = np.atleast_1d(np.asarray(ids))
-    if array.dtype.kind not in "iu":
-        if array.size:
-            raise BatchError(f"ids: integers are hashed here, not {array.dtype}")
-        array = array.astype(np.uint64)
-    return array
-
-
-def _mixed(xp: Any, z: Array) -> Array:
+def _mixed(z: Array) -> Array:
+    """The same array, mixed in place."""
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> np.uint64(27)

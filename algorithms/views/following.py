@@ -1,7 +1,7 @@
 """Views brought from one snapshot to the next.
 
 A snapshot on the CPU knows the state of the last one and the edges touched since
-(lpma/snapshot/incremental.py). If that state has a view, the snapshot's is a copy with those edges
+(lpma/snapshot/row_versions.py). If that state has a view, the snapshot's is a copy with those edges
 merged in: with 100 changed edges in 200,000, a tenth of the time of making it anew. Views are kept
 with the state, so that all snapshots of a version share them.
 """

@@ -20,7 +20,7 @@ from lpma.batch.named import NamedColumns
 from lpma.engine.admission import validated
 from lpma.errors import BatchError
 from lpma.names import Column
-from lpma.names.frozen import names_of as names_of_keys
+from lpma.names.column import names_of as names_of_keys
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates

@@ -49,7 +49,6 @@ from ..types import Name
 
 if TYPE_CHECKING:
     from lpma.names import Names
-    from lpma.names.stored import StoredNames
 
 Array = npt.NDArray[Any]
 
@@ -89,7 +88,7 @@ def word_of(name: Name) -> str:
 class VertexNames:
     """Both doors. dictionary: None if vertices go by their ids."""
 
-    def __init__(self, dictionary: Names | StoredNames | None = None) -> None:
+    def __init__(self, dictionary: Names | None = None) -> None:
         self.dictionary = dictionary
 
     @property
@@ -218,7 +217,7 @@ def _quoted(text: str) -> str:
 def names_of_store(path: Path) -> Names | None:
     """The names of a store whose file does not hold them; None of any other. Raises FormatError if
     its table is missing or is not the one saved with it."""
-    digest = container.read_header(path).get(_IN_STORE)
+    digest = container.Reader(path).header.get(_IN_STORE)
     if not isinstance(digest, str):
         return None
     table = table_path(path)

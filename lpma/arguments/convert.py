@@ -1,13 +1,12 @@
 """The entrance: what callers give becomes columns of one dimension and one type, wherever it lies.
 
-Each argument is read once, by `as_array`; the functions after it take arrays. Anything with
-`__array__` becomes a NumPy array. What lies on a CUDA device stays there as a CuPy array, without a
-copy if the type is right: it comes through DLPack, which makes CuPy's current stream wait for its
-owner's, or through `__cuda_array_interface__`. CuPy is imported only for those.
+Each argument is read once, by `as_array`; the functions after it take arrays. What lies on a CUDA
+device stays there as a CuPy array, without a copy if the type is right: it comes through DLPack,
+which makes CuPy's current stream wait for its owner's, or through `__cuda_array_interface__`. CuPy
+is imported only for those.
 
-A scalar is read as an array of no dimension. A column of it has one row, which `stretched` repeats.
-The values of a batch on a device are not inspected, since that would mean waiting for them: they
-are checked while the batch is sorted there.
+A scalar is an array of no dimension; its column of one row is repeated by `stretched`. The values
+of a batch on a device are checked while it is sorted there, since to inspect them means waiting.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ def as_cupy_if_on_device(values: Any) -> Any:
     try:
         device = getattr(values, "__dlpack_device__", None)
         exchanged = device is not None and int(device()[0]) in (CUDA, CUDA_MANAGED)
-        if not exchanged and (device is not None or not _has_cuda_interface(values)):
+        has_interface = device is None and hasattr(values, "__cuda_array_interface__")
+        if not exchanged and not has_interface:
             return values
         cupy = importlib.import_module("cupy")
         return cupy.from_dlpack(values) if exchanged else cupy.asarray(values)
@@ -57,10 +57,6 @@ def as_cupy_if_on_device(values: Any) -> Any:
         ) from error
     except _UNREADABLE as error:
         raise BatchError(f"an array on a CUDA device cannot be read ({error})") from None
-
-
-def _has_cuda_interface(values: Any) -> bool:
-    return hasattr(values, "__cuda_array_interface__")
 
 
 def as_array(values: Any, name: str) -> Array:
@@ -136,18 +132,17 @@ def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
 
 
 def _require_integers(column: Array, name: str) -> None:
-    kind = column.dtype.kind
-    if kind not in "iu":
-        raise BatchError(f"{name}: expected integers, got {column.dtype}{advice(name, kind)}")
+    if column.dtype.kind not in "iu":
+        hint = advice(name, column.dtype.kind)
+        raise BatchError(f"{name}: expected integers, got {column.dtype}{hint}")
 
 
 # -- vertices -----------------------------------------------------------------------------------
 
 
 def are_ids(src: Any, dst: Any) -> bool:
-    """Whether both are already columns of vertex ids, of the same length: in most batches they are,
-    and then nothing is left to do. Both are checked at once, because each NumPy call shows in the
-    time of a small batch."""
+    """Whether both are already columns of vertex ids, of one length: in most batches they are. Both
+    are checked at once, because each NumPy call shows in the time of a small batch."""
     return (
         type(src) is type(dst) is np.ndarray
         and src.dtype == dst.dtype == _UINT32
@@ -282,8 +277,7 @@ def are_weights(values: Array) -> bool:
 
 
 def time_column(values: Any, beside: Array) -> Array:
-    """The times of a batch, int64 milliseconds (see times.py); a scalar counts for every row.
-    Raises BatchError."""
+    """The times of a batch, int64 milliseconds; a scalar is every row's. Raises BatchError."""
     array = time_array(values)
     column = as_column(array, np.int64, "time")
     return stretched(column, len(beside), beside) if array.ndim == 0 else column

@@ -21,8 +21,7 @@ SHOWN = 60  # characters of a value in a message
 
 
 def is_integer(value: Any) -> bool:
-    """Whether this is an integer, Python's or NumPy's; a boolean is none, nor is a span of time,
-    which NumPy takes for one."""
+    """Whether this is an integer, Python's or NumPy's; no boolean, and no span of time."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
@@ -99,8 +98,7 @@ def path(value: Any, name: str) -> str | bytes:
 
 
 def key(value: Any, name: str) -> Any:
-    """What attributes and columns of other libraries go by: anything that can be looked up, or
-    None. Raises BatchError."""
+    """A key of another library's attributes or columns, or None. Raises BatchError."""
     try:
         hash(value)
     except Exception as error:

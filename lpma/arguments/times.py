@@ -2,8 +2,7 @@
 
 Integers are milliseconds already. `datetime64` of any unit, datetimes, dates, pandas Timestamps and
 columns of them are converted; what is finer than a millisecond is rounded down. A time without a
-zone is taken as UTC, one with a zone is converted to UTC. A missing time (NaT) is refused, and so
-is one that does not fit 64 bits.
+zone is taken as UTC. A missing time (NaT) is refused, and so is one that does not fit 64 bits.
 
 Source: the proleptic Gregorian calendar without leap seconds, as NumPy and Python have it. Arrow's
 and polars' columns come as `datetime64` through NumPy. pandas gives columns with a zone as objects,

@@ -1,8 +1,8 @@
 """A batch as columns: what its operations are, and what makes it valid.
 
-A batch is a sequence of operations in the order of time (paper, Definitions 1 and 5): edge appends,
-deletions, vertex operations and queries. It is kept as five columns of equal length, because every
-later step (sorting, locating, copying to a device) reads one column at a time.
+A batch is a sequence of operations in the order of time (paper, Definitions 1 and 5), which is that
+of its rows, whatever the time column says. It is kept as five columns of equal length, because
+every later step (sorting, locating, copying to a device) reads one column at a time.
 
     kind    uint8    what the operation is: a `Kind`
     src     uint32   the edge's source, or the vertex of a vertex operation or of a vertex query
@@ -10,8 +10,6 @@ later step (sorting, locating, copying to a device) reads one column at a time.
     weight  float    the appended weight; unused where the operation has none
     time    int64    a timestamp carried by the edge; None: stamped when the batch is applied. Of
                      EXPIRE: what edges must not be older than; src and dst are unused there
-
-The order of the rows is the order of time. The time column never reorders them.
 
 Columns other than `kind` may lie on a device if all operations update edges or let them expire.
 Nobody waits for the device here: their rows are validated when the batch is applied.
@@ -222,8 +220,8 @@ class Columns:
         return self if lo == 0 and hi == len(self) else self.take(slice(lo, hi))
 
     def moved(self, near: Callable[[Any], Any]) -> Self:
-        """The same with every column but `kind` through `near`. What was cached is computed again:
-        the caller may have filled the columns since."""
+        """The same with every column but `kind` through `near`. What was cached is computed
+        again."""
         given, places = (self.src, self.dst, self.weight, self.time), None
         if self.block is not None and self.src is not None and self.dst is not None:
             places = tuple(map(self.block.at.get, map(id, (self.kind, *given))))
@@ -245,7 +243,6 @@ class Columns:
         return columns
 
     def _concatenated(self, columns: list[Any]) -> Any:
-        """Columns of one name, one after the other."""
         return np.concatenate(columns)
 
     @staticmethod
@@ -289,9 +286,8 @@ class Columns:
     @staticmethod
     @raises_out_of_memory
     def edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> Columns:
-        """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar among
-        src, dst, weight and time is every row's. For operations on vertices `dst` is None. Raises
-        BatchError."""
+        """Updates of one kind from what a caller gave: see `Batch.from_columns`. A scalar is every
+        row's; `dst` is None for operations on vertices. Raises BatchError."""
         if type(weight) in (float, int) and weight == 1:
             weight = None
         if weight is None and time is None and are_ids(src, dst) and len(src) <= MAX_OPERATIONS:
@@ -364,8 +360,7 @@ def refuse_untimed(kinds: Array, times: Array | None) -> None:
 
 
 def kinds_of(kind: int, n: int) -> Array:
-    """A column of one kind, which nobody writes to: the same memory for batch after batch, as long
-    as that is little."""
+    """A column of one kind, which nobody writes to: the same memory as before, if it is small."""
     if n > KEPT_ROWS:
         return np.full(n, int(kind), np.uint8)
     kept = _kinds.get(kind)
@@ -412,17 +407,9 @@ def now_ms() -> int:
     return clock.time_ns() // 1_000_000
 
 
-def last_update(kind: Array) -> int:
-    """The last row of a column of kinds that is an update, -1 if all are queries."""
-    return _last_below(kind, FIRST_QUERY)
-
-
-def last_stamped(kind: Array) -> int:
-    """The last row that is an update with a time of its own, which EXPIRE has not; -1 if none."""
-    return _last_below(kind, EXPIRE)
-
-
-def _last_below(kind: Array, limit: int) -> int:
+def last_update(kind: Array, limit: int = FIRST_QUERY) -> int:
+    """The last row of a column of kinds that is an update, -1 if all are queries. limit: EXPIRE for
+    updates with a time of their own."""
     if len(kind) and kind[-1] < limit:
         return len(kind) - 1  # nearly always, and then the other rows need no look
     rows = np.flatnonzero(kind < limit)

@@ -1,10 +1,9 @@
 """Batches by name: what a caller gives to a graph with names becomes a batch by ids.
 
-Everything about a batch but its names is validated before the first is looked up. They are looked
-up inside the graph's lock, in the order of the rows, src before dst; a name that none has before
-gets an id where its row appends an edge or adds a vertex. Elsewhere it is the vertex UNKNOWN, which
-has no edge: so deleting edges of unknown names does nothing. A batch that is refused gives its ids
-back.
+Everything about a batch but its names is validated before the first is looked up, inside the
+graph's lock, in the order of the rows, src before dst. A name that has no id gets one where its row
+appends an edge or adds a vertex; elsewhere it is the vertex UNKNOWN, which has no edge. A batch
+that is refused gives its ids back.
 
 The pipeline looks names up when it buffers them, and applies columns that are `ids_resolved`.
 """
@@ -100,9 +99,8 @@ def _steps(kinds: Array, targets: Column) -> Array:
     steps = np.zeros(len(targets), np.uint32)
     if rows.size and len(targets) == len(kinds):
         given = targets.take(rows)
-        if (
-            given.kinds != UNSIGNED
-        ).any() or not 1 <= given.keys.min() <= given.keys.max() <= MAX_HOPS:
+        least, most = given.keys.min(), given.keys.max()
+        if (given.kinds != UNSIGNED).any() or not 1 <= least <= most <= MAX_HOPS:
             raise BatchError(f"hops: the number of steps goes from 1 to {MAX_HOPS}")
         steps[rows] = given.keys
     return steps
@@ -116,23 +114,18 @@ def by_name(columns: Columns) -> NamedColumns:
 
 
 def with_ids(names: Names, columns: NamedColumns) -> Columns:
-    """The batch with its ids. Raises TooManyNames, and BatchError if its columns no longer go
-    with its names."""
-    kinds, src, dst = columns.kind, columns.sources, columns.targets
+    """The batch with its ids. Raises TooManyNames, and BatchError if columns and names differ."""
+    kinds, src, dst, one_kind = columns.kind, columns.sources, columns.targets, columns.one_kind
     assert src is not None
     if not len(src) == len(kinds) == len(kinds if dst is None else dst):
         raise BatchError(f"kind has {len(kinds)} rows, and {len(src)} are named: they must agree")
     targets = columns.dst
-    if columns.one_kind == Kind.INSERT and dst is not None:
+    if one_kind == Kind.INSERT and dst is not None:
         ids = names.assign(interleaved(src, dst))
         sources, targets = ids[::2].copy(), ids[1::2].copy()
-    elif columns.one_kind == Kind.ADD_VERTEX:
-        sources = names.assign(src)
-    elif columns.one_kind == Kind.DELETE and dst is not None:
-        sources, targets = names.look_up(src), names.look_up(dst)
-    elif columns.one_kind is not None or dst is None:
-        sources = names.look_up(src)
-        if columns.one_kind == Kind.EDGE and dst is not None:
+    elif one_kind is not None or dst is None:
+        sources = names.assign(src) if one_kind == Kind.ADD_VERTEX else names.look_up(src)
+        if dst is not None and one_kind in (Kind.DELETE, Kind.EDGE):
             targets = names.look_up(dst)
     else:
         named = (kinds == Kind.INSERT) | (kinds == Kind.DELETE) | (kinds == Kind.EDGE)

@@ -10,8 +10,7 @@ BAR_WIDTH, BAR_GAP, HEIGHT, LABEL_HEIGHT = 18, 4, 60, 14
 
 
 def page(title: str, rows: Sequence[tuple[str, str]], charts: Sequence[str]) -> str:
-    """A title, a table of two columns, and what `chart` drew, beside each other where there is
-    room."""
+    """A title, a table of two columns, and beside it what `chart` drew, if there is room."""
     lines = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'
@@ -26,8 +25,7 @@ def page(title: str, rows: Sequence[tuple[str, str]], charts: Sequence[str]) -> 
 
 
 def chart(title: str, bars: Sequence[tuple[str, float, str]]) -> str:
-    """Bars as an inline SVG, "" if there are none. bars: (label, height from 0 to 1, what is said
-    when the pointer is over it)."""
+    """Bars as an inline SVG, "" if there are none. bars: (label, height from 0 to 1, hint)."""
     if not bars:
         return ""
     step = BAR_WIDTH + BAR_GAP

@@ -14,7 +14,6 @@ _DAY_MS = 86_400_000
 
 
 def count_of(number: int, one: str, many: str) -> str:
-    """So many of something."""
     return f"{number:,} {one if number == 1 else many}"
 
 
@@ -43,8 +42,8 @@ def type_of(directed: bool, weight: Any, times: bool) -> str:
 
 
 def degree_chart(degrees: Array, what: str) -> str:
-    """How many of these rows have 1, 2–3, 4–7 … edges; heights are logarithms. Rows without any are
-    left out: many are no vertices."""
+    """How many of these rows have 1, 2–3, 4–7 … edges, in logarithms; those without are left
+    out."""
     degrees = degrees[degrees > 0]
     if not len(degrees):
         return ""

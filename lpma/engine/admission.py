@@ -1,13 +1,12 @@
 """Admission: the arguments of `Graph.apply` and `Graph.insert` become columns that the stores can
 read, and every row is validated before it is stored.
 
-Most columns arrive validated (batch/columns.py): that reads each column two or three times, and
-then the store copies it. Here those are checked that a caller may have changed since. A store on a
-device copies a large batch in any case, and its copy converts and checks the rows on the way
-(lpma/backend/cuda/upload/staging.py): each value is read once, by several threads. Columns may go
-there `unvalidated`. What the backend `validates` while it locates a batch is not checked here
-either. It locates before it writes, so bad input changes nothing; if a mixed batch is refused after
-its queries were answered, the answers are lost.
+Most columns arrive validated (batch/columns.py), and here those are checked that a caller may have
+changed since. A store on a device copies a large batch in any case, and its copy converts and
+checks the rows on the way (lpma/backend/cuda/upload/staging.py): columns may go there
+`unvalidated`. What the backend `validates` while it locates a batch is not checked here either. It
+locates before it writes, so bad input changes nothing; if a mixed batch is refused after its
+queries were answered, the answers are lost.
 
 `unvalidated` columns are plain NumPy arrays: integers of 32 or 64 bits for vertices, float32 or
 float64 for weights, int64 for times, in native byte order, with or without gaps. Anything else is
@@ -75,8 +74,7 @@ def _fits(values: Any, beside: Array, dtypes: frozenset[np.dtype[Any]]) -> bool:
 
 def admit(stores: Stores, columns: Batched) -> Batched:
     """These columns where the stores can read them; checked here, unless locating does that. Raises
-    BatchError, also if a query is for what the stores cannot look up. REQUIRES: the caller holds
-    the graph's lock to write."""
+    BatchError, also for a query that the stores cannot answer. REQUIRES: the lock is held."""
     if not columns.checked:
         columns = columns.moved(stores.place.localize)
         is_pinned = columns.block is not None  # then columns have their types

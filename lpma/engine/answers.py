@@ -16,7 +16,7 @@ from ..arrays import Array, array_module, device_of, to_host
 from ..batch.columns import Columns, Kind
 from ..results import Edges, Neighbors
 from . import queries
-from .mixed import MixedBatch
+from .queries import MixedBatch
 from .stores import Stores
 
 if TYPE_CHECKING:
@@ -38,10 +38,13 @@ class Answers:
     (2, array([0.5], dtype=float32), array([2], dtype=uint32))
     """
 
-    def __init__(self, kinds: Array, groups: dict[int, tuple[Array, Answer]]) -> None:
-        self._kinds = kinds  # the kind of each query
-        self._groups = groups
-        self._answers = {kind: answer for kind, (_, answer) in groups.items()}
+    def __init__(
+        self, kinds: Array, groups: dict[int, tuple[Array, Answer]], like: Array | None = None
+    ) -> None:
+        """kinds: of each query; groups: the numbers of the queries of a kind, and the answers to
+        them; like: an array that lies where answers are to be read, if they lie elsewhere."""
+        self._kinds, self._groups, self._like = kinds, groups, like
+        self._names: Names | None = None
         self._row = np.empty(len(kinds), np.int64)
         for numbers, _ in groups.values():
             self._row[numbers] = np.arange(len(numbers))
@@ -60,39 +63,43 @@ class Answers:
         <lpma.Answers to 3 queries: 2 edge, 1 degree>
         """
         kinds, counts = np.unique(self._kinds, return_counts=True)
-        each = (
-            f"{count:,} {Kind(int(kind)).name.lower()}"
-            for kind, count in zip(kinds, counts, strict=True)
-        )
+        counted = zip(kinds.tolist(), counts.tolist(), strict=True)
+        each = (f"{count:,} {Kind(kind).name.lower()}" for kind, count in counted)
         asked = "1 query" if len(self) == 1 else f"{len(self):,} queries"
         return f"<lpma.Answers to {asked}{': ' if len(self) else ''}{', '.join(each)}>"
 
     def __getitem__(self, number: int) -> Answer:
-        """The answer to query `number`: Edges, Neighbors, or an array of length 1. Raises
-        IndexError."""
+        """The answer to a query: Edges, Neighbors, or an array of length 1. Raises IndexError."""
         number = range(len(self))[number]
         row, kind = int(self._row[number]), int(self._kinds[number])
-        answer = self._answers[kind]
+        answer: Answer = self._groups[kind][1]
+        if self._like is not None:
+            with device_of(self._like):
+                answer = _moved(answer, array_module(self._like).asarray)
         if isinstance(answer, Edges):
             return answer.rows(row, row + 1)
-        if isinstance(answer, Neighbors):
-            if kind not in self._ends:
-                self._ends[kind] = to_host(answer.indptr)
-            lo, hi = self._ends[kind][row : row + 2].tolist()
-            with device_of(answer.indptr):
-                indptr = answer.indptr[row : row + 2] - lo
-            return answer.rows(lo, hi, indptr)
-        return answer[row : row + 1]
+        if not isinstance(answer, Neighbors):
+            return answer[row : row + 1]
+        if kind not in self._ends:
+            self._ends[kind] = to_host(answer.indptr)
+        lo, hi = self._ends[kind][row : row + 2].tolist()
+        with device_of(answer.indptr):
+            indptr = answer.indptr[row : row + 2] - lo
+        found = answer.rows(lo, hi, indptr)
+        return found if self._names is None else replace(found, ids=self._names.of(found.ids))
 
     def on_host(self) -> Answers:
         """The same answers as NumPy's arrays: one copy per column and kind of query."""
-        return Answers(
-            self._kinds,
-            {
-                kind: (numbers, _moved(answer, to_host))
-                for kind, (numbers, answer) in self._groups.items()
-            },
-        )
+        groups = {
+            kind: (numbers, _moved(answer, to_host))
+            for kind, (numbers, answer) in self._groups.items()
+        }
+        return Answers(self._kinds, groups).by_name(self._names)
+
+    def by_name(self, names: Names | None) -> Answers:
+        """The same object, whose vertices go by these names from now on."""
+        self._names = names
+        return self
 
 
 def _moved(answer: Answer, to: Callable[[Any], Any]) -> Answer:
@@ -103,56 +110,12 @@ def _moved(answer: Answer, to: Callable[[Any], Any]) -> Answer:
     return moved
 
 
-class OneAnswer(Answers):
-    """The answer to the only query of a batch. It may be kept on the host, where
-    pipelines read it; reading it by number moves it to the graph's device."""
-
-    def __init__(self, answer: Answer, like: Array) -> None:
-        super().__init__(np.empty(0, np.uint8), {})
-        self._answer = answer
-        self._like = like  # an array that lies where answers are to be read
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, number: int) -> Answer:
-        if number not in (0, -1):
-            raise IndexError(number)
-        xp = array_module(self._like)
-        with device_of(self._like):
-            return _moved(self._answer, xp.asarray)
-
-    def on_host(self) -> OneAnswer:
-        answer = _moved(self._answer, to_host)
-        return OneAnswer(answer, np.empty(0))
-
-
-class NamedAnswers(Answers):
-    """Answers with names for ids."""
-
-    def __init__(self, answers: Answers, names: Names) -> None:
-        super().__init__(np.empty(0, np.uint8), {})
-        self._by_id = answers
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def __getitem__(self, number: int) -> Answer:
-        answer = self._by_id[number]
-        if isinstance(answer, Neighbors):
-            return replace(answer, ids=self._names.of(answer.ids))
-        return answer
-
-    def on_host(self) -> NamedAnswers:
-        return NamedAnswers(self._by_id.on_host(), self._names)
-
-
 NO_ANSWERS = Answers(np.empty(0, np.uint8), {})
 
 
-def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
-    """The answer to a batch of one query."""
+def answer_query(stores: Stores, columns: Columns) -> Answers:
+    """The answer to a batch of one query. It may lie on the host, where pipelines read it; reading
+    it by number moves it to the graph's device."""
     out, kind = stores.out, int(columns.kind[0])
     segments = out.segments
     answer: Answer
@@ -169,12 +132,12 @@ def answer_query(stores: Stores, columns: Columns) -> OneAnswer:
         answer = out.backend.count_neighbors_of(segments, int(columns.src[0]))
     else:
         answer = _answer(stores, Kind(kind), None, columns.src, columns.dst, None)
-    return OneAnswer(answer, segments.counts)
+    return Answers(columns.kind.copy(), {kind: (np.zeros(1, np.int64), answer)}, segments.counts)
 
 
 def answer_queries(stores: Stores, columns: Columns, batch: MixedBatch | None) -> Answers:
-    """Answer the queries of a batch, all of one kind together: each as of its place if `batch` is
-    given, else of everything."""
+    """Answer the queries of a batch by kind: as of their places if `batch` is given, else at its
+    end."""
     places = columns.queries
     if not len(places):
         return NO_ANSWERS
@@ -182,7 +145,11 @@ def answer_queries(stores: Stores, columns: Columns, batch: MixedBatch | None) -
     order = np.argsort(kinds, kind="stable")
     ends = np.cumsum(np.bincount(kinds)).tolist()
     at, lo = places[order], 0
-    u, v, limits = _asked(stores, columns, batch, at)
+    if batch is None:
+        u, v, limits = columns.src[at], columns.dst[at], None
+    else:
+        out = stores.out
+        u, v, limits = out.backend.asked(out.segments, batch.staged, columns, at)
     groups: dict[int, tuple[Array, Answer]] = {}
     for kind, hi in enumerate(ends):
         if lo == hi:
@@ -192,16 +159,6 @@ def answer_queries(stores: Stores, columns: Columns, batch: MixedBatch | None) -
         found = _answer(stores, Kind(kind), batch, u[here], v[here], of_these)
         groups[kind], lo = (order[here], found), hi
     return Answers(kinds, groups)
-
-
-def _asked(
-    stores: Stores, columns: Columns, batch: MixedBatch | None, at: Array
-) -> tuple[Array, Array, Any]:
-    """(src, dst, limits) of the queries in rows `at`."""
-    if batch is None:
-        return columns.src[at], columns.dst[at], None
-    out = stores.out
-    return out.backend.asked(out.segments, batch.staged, columns, at)
 
 
 def _answer(

@@ -82,7 +82,7 @@ def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
     _require(not (direction == REVERSE and marker.any()), 5, "an in-store holds a marker")
     largest = max(int(high.max(initial=0)), int(low[~marker].max(initial=0))) if len(keys) else -1
     _require(store.largest in (None, largest), 5, "the largest vertex is wrong")
-    stored, weights, times = _slots(store)
+    stored, weights, times = map(to_host, store.backend.slots(store.segments))
     _require(np.array_equal(stored, keys), 5, "the columns disagree")
     if weights is not None:
         _require(bool((weights >= 0).all()), 5, "a stored weight is negative")
@@ -93,16 +93,9 @@ def _check_totals(store: LPMA, keys: Array, direction: int) -> None:
         edge = ~marker
         _require(_same_edges(keys[edge], keys[edge]), 5, "an undirected edge lacks a side")
         other_side = np.argsort(reversed_keys(keys[edge]), kind="stable")
-        for column in (weights, times):
-            if column is not None:
-                held = column[edge]
-                same = np.array_equal(held, held[other_side])
-                _require(same, 5, "the two sides of an undirected edge differ")
-
-
-def _slots(store: LPMA) -> tuple[Array, Array | None, Array | None]:
-    keys, weights, times = map(to_host, store.backend.slots(store.segments))
-    return keys, weights, times
+        for held in (column[edge] for column in (weights, times) if column is not None):
+            same = np.array_equal(held, held[other_side])
+            _require(same, 5, "the two sides of an undirected edge differ")
 
 
 def _same_edges(keys: Array, mirrored: Array) -> bool:
@@ -111,8 +104,8 @@ def _same_edges(keys: Array, mirrored: Array) -> bool:
 
 def _check_mirrored(out: LPMA, into: LPMA) -> None:
     """The in-store holds the out-store's edges, reversed, with the same columns."""
-    keys, weights, times = _slots(out)
-    back, back_weights, back_times = _slots(into)
+    keys, weights, times = map(to_host, out.backend.slots(out.segments))
+    back, back_weights, back_times = map(to_host, into.backend.slots(into.segments))
     edge = (keys & LOW) != LOW
     _require(_same_edges(keys[edge], back), 5, "the in-store holds other edges")
     order = np.argsort(reversed_keys(back), kind="stable")

@@ -6,17 +6,14 @@ whose entries are checked when they are due.
 
 Idea: in a store, an EXPIRE row names an edge, which is deleted if its time at that place is less
 than the row's (numba/fold.py, cuda/kernels/fold.cuh). So the host need not know exactly which edges
-expire. It replaces each EXPIRE row of the caller's by a row for every *candidate*; a candidate that
-was touched since costs a look-up and changes nothing.
-
-Candidates come from the *front*: the stored edges older than a time, the horizon, sorted by time.
-One pass over the store makes it when an expiry goes past the horizon; a graph that never expires
-has none. The horizon is set so that about SHARE of the store lies before it. So an edge that
-expires costs about 1 / SHARE slots passed over, one entry sorted, one row of a batch.
+expire: it replaces each EXPIRE row of the caller's by a row for every *candidate*, and one that was
+touched since changes nothing. Candidates come from the *front*: the stored edges older than a time,
+the horizon, sorted by time. One pass over the store makes it when an expiry goes past the horizon,
+which is then set so that about SHARE of the store lies before it. So an edge that expires costs
+about 1 / SHARE slots passed over, one entry sorted, one row of a batch.
 
 The front lies where the stores are. The host knows every EVERY-th of its times, and finds there
-which entries are due. So up to 2 EVERY entries that are not due, or were deleted already, are
-candidates too, but nothing waits for a device.
+which entries are due, and up to 2 EVERY that are not: so nothing waits for a device.
 
 Invariants:
 1. Every stored edge whose time is less than the horizon has an entry of exactly that time in the
@@ -53,7 +50,7 @@ class Entries(NamedTuple):
         return Entries(*(column[which] for column in self))
 
     def on_host(self) -> Entries:
-        """The same, copied to the host if they lie on a device."""
+        """The same, on the host."""
         return Entries(*map(to_host, self))
 
 
@@ -101,7 +98,6 @@ class Expiry:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the front."""
         return 16 * self._held
 
     def forget(self) -> None:
@@ -120,19 +116,15 @@ class Expiry:
     # -- what expires -------------------------------------------------------------------------
 
     def expanded(self, columns: Columns, out: LPMA, directed: bool) -> Columns:
-        """The batch with its EXPIRE rows replaced by rows for candidates. Raises BatchError if the
-        store keeps no times, MemoryError.
-        REQUIRES: columns.expires. Whoever then does not apply the batch calls `forget`."""
+        """The batch with its EXPIRE rows replaced by rows for candidates. Raises BatchError without
+        times, MemoryError. REQUIRES: columns.expires. Who then does not apply it calls `forget`."""
         if not out.has_times:
             raise BatchError(NO_TIMES)
         if len(columns) == 1:  # as `Graph.expire` has it
             assert columns.time is not None
             src, dst, _ = self._due(int(columns.time[0]), out, directed)
-            kind = np.full(len(src), EXPIRE, np.uint8)
-            one_each = columns.replace(
-                kind=kind, src=src, dst=dst, weight=None, expiry_expanded=True
-            )
-            return _marked(one_each, EXPIRE)
+            ends = {"kind": np.full(len(src), EXPIRE, np.uint8), "src": src, "dst": dst}
+            return _marked(columns.replace(**ends, weight=None, expiry_expanded=True), EXPIRE)
         rows = np.flatnonzero(columns.kind == EXPIRE)
         before = to_host(rows_of(columns.time, rows))
         latest = np.maximum.accumulate(before)
@@ -145,10 +137,8 @@ class Expiry:
             stored_at = np.searchsorted(latest[:-1], to_host(due.time), "right")
         early = self._early(columns, columns.time)
         appended, appended_at = _reached(early, columns, rows, before)
-        src, dst = (
-            joined(near, rows_of(column, appended))
-            for near, column in zip(due[:2], (columns.src, columns.dst), strict=True)
-        )
+        src = joined(due.src, rows_of(columns.src, appended))
+        dst = joined(due.dst, rows_of(columns.dst, appended))
         return _with_rows(columns, rows, src, dst, np.concatenate([stored_at, appended_at]))
 
     def _due(self, before: int, out: LPMA, directed: bool) -> Entries:
@@ -213,7 +203,7 @@ class Expiry:
 
     def _early(self, columns: Columns, time: Any) -> Array:
         """The rows that append edges with times before the horizon. time: as it is staged, of each
-        row or of all. Reading times on a device means waiting for it: this is done once a batch."""
+        row or of all. Read once a batch, since on a device that means waiting."""
         if self._seen[0] is not columns:
             rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
             if len(rows) and len(time) != len(columns):  # one time for all rows, or for none
@@ -222,8 +212,8 @@ class Expiry:
         return self._seen[1]
 
     def look(self, columns: Columns, time: Array, out: LPMA) -> None:
-        """Start a search for times before the horizon in a batch that is about to be applied, so
-        that `note` need not wait. time: as for `_early`. REQUIRES: there is a front."""
+        """Start a search for times before the horizon in a batch that is about to be applied, for
+        `note`. time: as for `_early`. REQUIRES: there is a front."""
         assert self.horizon is not None
         if columns.one_kind not in NO_APPENDS:
             self._looked = self.horizon, out.backend.any_older(out.segments, time, self.horizon)
@@ -232,9 +222,8 @@ class Expiry:
         """Add the appends of an applied batch whose times are before the horizon. time: as for
         `_early`. REQUIRES: `look` has seen the batch, and there is a front."""
         looked, self._looked = self._looked, None
-        if columns.one_kind in NO_APPENDS:
-            return
-        if looked is not None and looked[0] == self.horizon and not looked[1]():
+        is_none = looked is not None and looked[0] == self.horizon and not looked[1]()
+        if columns.one_kind in NO_APPENDS or is_none:
             return
         rows = self._early(columns, time)
         self._seen = None, rows[:0]
@@ -258,8 +247,8 @@ class Expiry:
 
 
 def _reached(appends: Array, columns: Columns, rows: Array, before: Array) -> tuple[Array, Array]:
-    """Of some rows that append an edge: (the row, which of the expiries `rows` is the first after
-    it to reach its time), for those that one reaches. before: int64, of the expiries."""
+    """Of some rows that append an edge: (the row, which of the expiries `rows` first reaches its
+    time), for those that one reaches. before: int64, of the expiries."""
     n, at = len(rows), appends[appends < rows[-1]]
     times, which = to_host(rows_of(columns.time, at)), np.searchsorted(rows, at)
     # Skip the expiries that do not reach it: runs of 2^k of them by their largest `before`.
@@ -308,8 +297,7 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         time=column(time, times),
         expiry_expanded=True,
     )
-    of_edges = are_of_edges(columns.kind)
-    return _marked(expanded, None if n else EXPIRE, of_edges)
+    return _marked(expanded, None if n else EXPIRE, are_of_edges(columns.kind))
 
 
 def _marked(expanded: Columns, one_kind: int | None, of_edges: bool = True) -> Columns:

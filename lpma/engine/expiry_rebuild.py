@@ -1,9 +1,9 @@
 """If a large part of a graph expires at once, its stores are rewritten without it.
 
-Each row of a batch costs a sort and a walk. If more than SHARE of the slots expire, it is cheaper
-to copy what stays, in a few passes over the store, on either device. The share is estimated from a
-sample of the times, since exact numbers would take the front (expiry.py). The rule applies to
-batches of expiries alone that go beyond the front. With global_merge="never" no store is rewritten.
+Each row of a batch costs a sort and a walk. If more than SHARE of the slots expire, as a sample of
+the times says, it is cheaper to copy what stays, in a few passes over the store. The rule applies
+to batches of expiries alone that go beyond the front (expiry.py). With global_merge="never" no
+store is rewritten.
 
 All stores are built before the first is replaced, so that running out of memory changes nothing.
 """
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ..arrays import array_module, to_host
-from ..backend.values import Segments
 from ..batch.columns import Columns, Kind
 from ..pma.counters import EXPIRED
 from ..store.lpma import LPMA
@@ -41,8 +40,15 @@ def sweep(stores: Stores, columns: Columns) -> list[Any]:
     before = int(to_host(columns.time).max())
     built = [_without(store, before, stores) for store, _ in stores.all]
     for (store, _), (segments, loops, _, expired, seconds) in zip(stores.all, built, strict=True):
-        _publish(store, segments, loops, len(columns), seconds)
+        store.written = True
+        stats, levels = store.counters, segments.m - store.segments.m
+        stats.note_merge(store.slot_bytes * (store.num_slots + segments.num_slots))
+        stats.note_levels(shrinks=max(0, -levels))
+        stats.note_applied(len(columns), seconds)
+        store.segments, store.num_loops, store.largest = segments, loops, None
         store.unchanged[EXPIRED] += expired
+        if levels:
+            store.hybrid.start_cycle()
     stores.expiry.swept(before, stores.out.num_slots)
     return [built[0][2]]
 
@@ -61,15 +67,3 @@ def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, i
     stores.place.wait_for_caller()
     segments = backend.build(store.segment_size, size, keys, weights, times)
     return segments, store.num_loops - loops, changes, expired, store.clock() - started
-
-
-def _publish(store: LPMA, segments: Segments, loops: int, operations: int, seconds: float) -> None:
-    """Put segments from `build` in place of the store's, and count what it took."""
-    store.written = True
-    stats, levels = store.counters, segments.m - store.segments.m
-    stats.note_merge(store.slot_bytes * (store.num_slots + segments.num_slots))
-    stats.note_levels(shrinks=max(0, -levels))
-    stats.note_applied(operations, seconds)
-    store.segments, store.num_loops, store.largest = segments, loops, None
-    if levels:
-        store.hybrid.start_cycle()

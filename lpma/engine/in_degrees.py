@@ -1,13 +1,12 @@
 """Whether an edge goes into a vertex, of a directed graph on the host that has no in-store.
 
-Idea: without an in-store this takes a scan of the whole graph. The first question costs a scan. If
-a second one comes in the same version, or so soon that the history still knows what changed, the
-in-edges of all ids are counted once; from then on the counts follow the changes, and a look-up
-takes less than a microsecond. On a device a scan takes about as long as a launch, so no counts are
-kept there; nor are they before the kernels are compiled.
+Idea: without an in-store this takes a scan of the whole graph. If a second question comes in the
+same version, or so soon that the history still knows what changed, the in-edges of all ids are
+counted once; from then on the counts follow the changes, and a look-up takes less than a
+microsecond. On a device, where a scan takes about as long as a launch, no counts are kept; nor
+before the kernels are compiled.
 
-`out` is the graph's out-store, `history` what is known of its latest changes, `version` the present
-one.
+`out` is the graph's out-store, `history` its latest changes, `version` the present one.
 
 Invariant: a table holds the counts of version `_version`.
 """
@@ -37,16 +36,13 @@ class InDegrees:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the counts."""
         return 0 if self._table is None else self._table.nbytes
 
     def any_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
         """bool[q]: whether an edge goes into each of uint32[q] targets, which never fall."""
         table = self._followed(out, history, version)
-        if table is None:
-            found: Array = out.backend.has_in_edges(out.segments, targets)
-            return found
-        found = table.numbers(targets) > 0
+        seek = out.backend.has_in_edges
+        found: Array = seek(out.segments, targets) if table is None else table.numbers(targets) > 0
         return found
 
     def numbers_into(self, out: LPMA, history: History, version: int, targets: Array) -> Array:
@@ -80,18 +76,13 @@ class InDegrees:
             return None
         try:
             if table is None:
-                table, batches = _counted(out), []
+                from ..cpu.id_table import IdTable
+
+                table, batches = IdTable(), []
+                table.count(out.backend.slots(out.segments, values=False)[0])
             for keys, inserted in batches:
                 table.count(keys, inserted)
         except MemoryError:
             return None
         self._table = table
         return table
-
-
-def _counted(out: LPMA) -> IdTable:
-    from ..cpu.id_table import IdTable
-
-    table = IdTable()
-    table.count(out.backend.slots(out.segments, values=False)[0])
-    return table

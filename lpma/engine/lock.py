@@ -1,9 +1,9 @@
 """The lock around a graph's stores: one call at a time, on the right device, never half a batch.
 
-Readers see whole batches. A batch that fails before its first write has changed nothing. Signals by
-which a user ends a program wait until the batch is applied (signals.py). Anything else that ends
-a batch after its first write (a device error, another signal's handler, a clock that raises) leaves
-the graph broken, and every later call raises BrokenStore.
+A batch that fails before its first write has changed nothing. Signals by which a user ends a
+program wait until the batch is applied (signals.py). Anything else that ends a batch after its
+first write (a device error, another signal's handler, a clock that raises) leaves the graph broken,
+and every later call raises BrokenStore.
 
 Trick: the lock is implemented in C, and acquired and released on one line around a call. Python
 raises nothing between the two, whatever a signal, another thread or a tracer wants raised. An
@@ -19,11 +19,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..backend.protocol import Place
 from ..errors import BrokenStore, ConcurrentWrite, LpmaError, OutOfMemory
 from .signals import DeferredSignals
+from .stores import Stores
 
 Result = TypeVar("Result")
 
@@ -41,36 +42,16 @@ _locks: weakref.WeakSet[GraphLock] = weakref.WeakSet()
 
 
 def _renew_all() -> None:
+    """Make new locks in a forked child, whose only thread holds none. If another thread of the
+    parent was applying a batch, the child has a part of it, and its graph is broken."""
     for lock in list(_locks):
-        lock.renew()
+        lock._lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_renew_all)
 
 
-class Written(Protocol):
-    """What the lock needs of a graph's stores.
-
-    written               the batch under way has changed what the stores publish
-    settle                it is applied whole
-    move_on               called before each call, while they are `is_provisional`
-    materialize_deferred  called before each batch, where snapshots have `deferred` columns
-    finish_pending        reads the outcome of a batch that is launched, where `out` has one that
-                          is `pending`"""
-
-    out: Any
-    deferred: Any
-    is_provisional: bool
-
-    @property
-    def written(self) -> bool: ...
-    def finish_pending(self) -> None: ...
-    def settle(self) -> None: ...
-    def materialize_deferred(self) -> None: ...
-    def move_on(self) -> None: ...
-
-
-def _end(stores: Written) -> None:
+def _end(stores: Stores) -> None:
     """Copy what snapshots have not copied yet, since their graph is gone."""
     held = DeferredSignals(_end.__code__)
     try:
@@ -87,17 +68,12 @@ class GraphLock:
 
     Invariant: while the lock is free, `_whole` is False only if a batch was cut off."""
 
-    def __init__(self, place: Place, stores: Written, graph: object) -> None:
+    def __init__(self, place: Place, stores: Stores, graph: object) -> None:
         self._lock = threading.RLock()
         self._place, self._stores = place, stores
         self._whole = True
         _locks.add(self)
         weakref.finalize(graph, _end, stores).atexit = False  # nobody reads snapshots any more then
-
-    def renew(self) -> None:
-        """Make a new lock in a forked child, whose only thread holds none. If another thread of the
-        parent was applying a batch, the child has a part of it, and its graph is broken."""
-        self._lock = threading.RLock()
 
     def is_held(self) -> bool:
         """Whether a call uses the graph now, of this thread or another. An RLock can be asked from
@@ -105,21 +81,18 @@ class GraphLock:
         return not repr(self._lock).startswith("<unlocked")
 
     def read(self, call: Callable[..., Result], *args: Any) -> Result:
-        """call(*args), while no other call uses the graph. Raises ConcurrentWrite if this thread
-        would wait for itself: a signal's handler or the graph's clock uses the graph inside a call
-        of it."""
+        """call(*args), while no other call uses the graph. Raises ConcurrentWrite if this thread is
+        inside one already, as a signal's handler and the graph's clock are."""
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise ConcurrentWrite(_WITHIN)
         if self._stores.out.pending is not None:
             self._catch_up()
         with self._lock: return self._look(call, args)  # fmt: skip  # noqa: E701
 
-    def write(
-        self, call: Callable[..., Result], *args: Any, overlaps: bool = False
-    ) -> Result:  # fmt: skip
+    def write(self, call: Callable[..., Result], *args: Any, overlaps: bool = False) -> Result:
         """call(*args), which applies one batch. overlaps: it finishes a pending batch itself.
         Raises ConcurrentWrite as `read` does, and while another thread applies one. REQUIRES: if
-        `call` raises an Exception and the stores are not `written`, it has changed nothing."""
+        `call` raises an Exception and the stores are not `written`, nothing has changed."""
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise ConcurrentWrite(_WITHIN)
         if not self._whole and self.is_held():

@@ -1,17 +1,15 @@
 """Opera: a mixed batch, each query answered as if operations ran one at a time.
 
-Source: paper, Section VI, which puts the updates of a mixed batch into the store as versions, has
-all queries run in parallel, each folding the versions before its own place, and folds the versions
-for good by a compaction. Here the updates lie *beside* the store instead, sorted, while the queries
-run: each is answered from what is stored and from its key's operations before its place. Then the
-batch is applied like one without queries. So the store is written once, and needs no mark for each
-slot. `benchmarks/papers/lpma/` has the paper's form.
+Source: paper, Section VI, which puts the updates of a mixed batch into the store as versions that
+queries fold, and folds them for good by a compaction (`benchmarks/papers/lpma/` has it). Here the
+updates lie *beside* the store, sorted, while the queries run: each is answered from what is stored
+and from its key's operations before its place. Then the batch is applied like one without queries:
+the store is written once, and needs no mark for each slot.
 
 A vertex that is removed takes its edges along, as deletions at its place (removal.py), and what
-expires is named edge by edge (expiry.py): so these lie beside the store like others.
-
-Nothing is written before the queries are answered. If an answer is too large for memory, the
-updates are applied all the same.
+expires is named edge by edge (expiry.py): these lie beside the store like others. Nothing is
+written before the queries are answered. If an answer is too large for memory, the updates are
+applied all the same.
 """
 
 from __future__ import annotations
@@ -20,18 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.values import BOTH, KEYS_A_ROW, REVERSE, Changed, Implied, KeyRows, StagedBatch
-from ..batch.columns import FIRST_QUERY, Columns, Kind, last_stamped, last_update, now_ms
+from ..backend.values import KEYS_A_ROW, Changed, Implied, KeyRows, StagedBatch
+from ..batch.columns import EXPIRE, FIRST_QUERY, Columns, Kind, last_update, now_ms
 from ..errors import OutOfMemory, StoreTooLarge
-from ..pma.keys import keys_of
+from ..pma.keys import reversed_keys
 from ..record import Record
 from ..store.lpma import Prepared
 from ..store.pending import PendingBatch
 from . import expiry_rebuild
 from .admission import admit
 from .answers import NO_ANSWERS, Answers, answer_queries, answer_query
-from .mixed import MixedBatch
-from .removal import incident_deletions
+from .queries import MixedBatch
+from .removal import each_once, incident_deletions
 from .stores import Stores
 
 
@@ -44,10 +42,9 @@ class Outcome(Record):
 
 
 def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcome:
-    """Apply a batch and note it: see Graph.apply. The caller holds the graph's lock to write.
-    is_admitted: `admit` has seen the batch. Only one of edges alone may overlap a pending one; any
-    other finishes it first. Raises BatchError, OutOfMemory and StoreTooLarge; if no store is
-    `written`, nothing has changed."""
+    """Apply a batch and note it: see Graph.apply. REQUIRES: the lock is held to write. is_admitted:
+    `admit` has seen the batch. Only one of edges alone may overlap a pending one. Raises
+    BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing has changed."""
     if not (is_admitted or (columns.checked and columns.edges_only)):
         columns = admit(stores, columns)
     if not columns.edges_only:
@@ -67,7 +64,7 @@ def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcom
         stores.finish_pending()
         stores.expiry.look(columns, time, stores.out)
     try:
-        last = len(columns.kind) - 1 if columns.edges_only else last_stamped(columns.kind)
+        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind, EXPIRE)
         if columns.edges_only and stores.into is None:
             ((store, direction),) = stores.all
             outcome = Outcome(answers=NO_ANSWERS, changes=[store.apply(columns, time, direction)])
@@ -121,17 +118,17 @@ def _apply_batch(stores: Stores, columns: Columns, time: Any) -> Outcome:
 
 def _apply_query(stores: Stores, columns: Columns) -> Outcome:
     """A batch of one query, which needs no staging: this is what a pipeline at rest gets."""
+    outcome = Outcome(answers=NO_ANSWERS, changes=[])
     try:
-        outcome = Outcome(answers=answer_query(stores, columns), changes=[])
+        outcome.answers = answer_query(stores, columns)
     except MemoryError as error:
-        outcome = Outcome(answers=NO_ANSWERS, changes=[], failure=error)
+        outcome.failure = error
     stores.note([], stores.time)
     return outcome
 
 
 def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
-    """Apply a batch that the backends have staged. All stores are prepared before any is
-    written."""
+    """Apply a staged batch. All stores are prepared before any is written."""
     outcome, last = Outcome(answers=NO_ANSWERS, changes=[]), last_update(columns.kind)
     asks = not columns.edges_only and len(columns.queries) > 0
     is_mixed = asks and int(columns.queries[0]) < last
@@ -145,8 +142,11 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
             for (store, _), of_store in zip(stores.all, rows, strict=True):
                 store.backend.sort_beside(store.segments, staged, of_store)
             _answer(outcome, stores, columns, MixedBatch(staged, columns, implied[0]))
-        operations = last + 1  # trailing queries are not counted
-        outcome.changes = _commit(stores, _prepare(stores, staged, rows), operations)
+        committed = [
+            store.commit(ready, last + 1, stores.most_changes(store))  # trailing queries left out
+            for (store, _), ready in zip(stores.all, _prepare(stores, staged, rows), strict=True)
+        ]
+        outcome.changes = [committed[0].changes]  # of the out-store, which has them all
     if asks and not is_mixed:
         _answer(outcome, stores, columns, None)
     return outcome
@@ -167,20 +167,9 @@ def _prepare(stores: Stores, staged: StagedBatch, rows: list[KeyRows]) -> list[P
             prepared.append(store.prepare(staged, of_store))
     except BaseException:
         for (store, _), ready in zip(stores.all, prepared, strict=False):
-            store.rollback(ready)
+            store.backend.rollback(ready.located)
         raise
     return prepared
-
-
-def _commit(
-    stores: Stores, prepared: list[Prepared], operations: int
-) -> list[Changed | PendingBatch]:
-    """Commit a batch in every store. Returns the changes of the out-store, which has them all."""
-    committed = [
-        store.commit(ready, operations, most_changes=stores.most_changes(store))
-        for (store, _), ready in zip(stores.all, prepared, strict=True)
-    ]
-    return [committed[0].changes]
 
 
 def _implied(stores: Stores, columns: Columns) -> list[Implied | None]:
@@ -188,20 +177,9 @@ def _implied(stores: Stores, columns: Columns) -> list[Implied | None]:
     found = incident_deletions(columns, stores.out, stores.into, stores.directed)
     if found is None:
         return [None for _ in stores.all]
-    u, v, at = found
-    implied: list[Implied | None] = []
-    for _, direction in stores.all:
-        keys, back = keys_of(u, v), keys_of(v, u)
-        places = at.astype(np.uint32)
-        if direction == REVERSE:
-            keys = back
-        elif direction == BOTH:
-            # An edge may be implied from either end: one deletion per key and place is enough.
-            keys, places = np.concatenate([keys, back]), np.concatenate([places, places])
-            order = np.lexsort((keys, places))
-            keys, places = keys[order], places[order]
-            once = np.ones(len(keys), np.bool_)
-            once[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
-            keys, places = keys[once], places[once]
-        implied.append((keys, places))
-    return implied
+    keys, places = found
+    back = reversed_keys(keys)
+    if not stores.directed:  # an edge may be implied from either end
+        return [each_once(np.concatenate([keys, back]), np.concatenate([places, places]))]
+    implied: list[Implied | None] = [found, (back, places)]
+    return implied[: len(stores.all)]

@@ -5,24 +5,33 @@ backend holds it and `limits` are the queries' places in it: each sees exactly t
 its place. Outside a batch both are None, and queries see everything.
 
 Hops run as rounds of successor queries, each round for all queries together (paper, Section VI-A),
-on the store's device: only the sizes of answers come to the host. A backend may offer to go all the
-rounds by itself (backend/protocol.py).
+on the store's device, unless the backend goes all rounds by itself (backend/protocol.py).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, array_module, distinct, row_numbers, to_host
-from ..pma.keys import HALF, LOW
+from ..backend.degrees import degrees_of
+from ..backend.values import Implied
+from ..batch.columns import FIRST_OTHER, Columns, Kind
+from ..pma.keys import HALF, LOW, ends_of
 from ..results import Edges, Neighbors
 from ..store.lpma import LPMA
-from .mixed import MixedBatch, have_in_edges
 from .stores import Stores
 
 Limits = Array | None  # None: queries see everything
+
+
+class MixedBatch(NamedTuple):
+    """A batch that lies beside the stores while its queries are answered."""
+
+    staged: Any
+    columns: Columns
+    implied: Implied | None  # deletions in the out-store, by place
 
 
 def edges(
@@ -101,8 +110,7 @@ def present_vertices(
     stores: Stores, batch: MixedBatch | None, vertices: Array, limits: Limits, unseen: bool = False
 ) -> Array:
     """bool[q]: whether a vertex has a marker, an out-edge or an in-edge. Without an in-neighbour
-    store, the in-edges of vertices with neither marker nor out-edge are found as in_degrees.py and
-    mixed.py say."""
+    store, in-edges are found as in_degrees.py says, or `_have_in_edges`."""
     out, into, staged = stores.out, stores.into, None if batch is None else batch.staged
     xp = array_module(out.segments.counts)
     vertices = xp.asarray(vertices)
@@ -118,9 +126,35 @@ def present_vertices(
     if into is not None:
         found[rest] = degrees(into, staged, targets, limits) > 0
     elif batch is not None and limits is not None:
-        found[rest] = have_in_edges(stores, batch, targets, limits)
+        found[rest] = _have_in_edges(stores, batch, targets, limits)
     elif stores.written:  # the version is still the one before
         found[rest] = out.backend.has_in_edges(out.segments, targets)
     else:
         found[rest] = stores.in_degrees.any_into(out, stores.history, stores.version, targets)
+    return found
+
+
+def _have_in_edges(stores: Stores, batch: MixedBatch, vertices: Array, limits: Array) -> Array:
+    """bool[q]: whether an edge goes into each vertex before its limit, without an in-store. A
+    vertex's in-degree there is the stored one and what the batch's operations on edges into it have
+    added by then, which shows in whether each one's edge is there just before it and just after it.
+    REQUIRES: the graph is directed, and nothing of the batch is applied."""
+    out, xp = stores.out, array_module(vertices)
+    targets, kind = distinct(vertices), batch.columns.kind
+    # What the batch does to edges into these, in no order.
+    places = xp.asarray(np.flatnonzero((kind < FIRST_OTHER) | (kind == Kind.EXPIRE)))
+    src, dst = (xp.asarray(ids)[places] for ids in (batch.columns.src, batch.columns.dst))
+    if batch.implied is not None:
+        keys, implied = map(xp.asarray, batch.implied)
+        src, dst = map(xp.concatenate, zip((src, dst), ends_of(keys), strict=True))
+        places = xp.concatenate([places, implied.astype(np.int64)])
+    hit = xp.isin(dst, targets)
+    src, dst, places = src[hit], dst[hit], places[hit]
+    before, after = (
+        out.backend.find_edges(out.segments, batch.staged, src, dst, at)[0].astype(np.int64)
+        for at in (places, places + 1)
+    )
+    grown = degrees_of(dst, places, after - before).since(vertices, limits)
+    stored = stores.in_degrees.numbers_into(out, stores.history, stores.version, targets)
+    found: Array = stored[xp.searchsorted(targets, vertices)] + grown > 0
     return found

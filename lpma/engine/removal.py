@@ -1,10 +1,9 @@
 """Removing a vertex: which edges are deleted with it, as deletions at its place in the batch.
 
-These are the edges from or to the vertex that exist at that place: edges stored before the
-batch, and edges that the batch itself has appended by then. Deleting an absent edge does no harm,
-so candidates suffice. A candidate (u, v), present since some place, is deleted at the next removal
-of u after that place and at the next removal of v. What a later removal deletes must have been
-appended in between, and is a candidate of its own.
+These are the edges from or to the vertex that exist at that place: edges stored before the batch,
+and edges that the batch has appended by then. Deleting an absent edge does no harm, so candidates
+suffice. A candidate (u, v), present since some place, is deleted at the next removal of u and at
+the next removal of v; what a later one deletes is a candidate of its own.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from ..store.lpma import LPMA
 
 def incident_deletions(
     columns: Columns, out: LPMA, into: LPMA | None, directed: bool
-) -> tuple[Array, Array, Array] | None:
-    """(src, dst, place), each [n], of the deletions that the batch's vertex removals imply, by
-    ascending place; None if it has no removal. Reads the stores as they are before the batch."""
+) -> tuple[Array, Array] | None:
+    """(key uint64, place uint32), each [n], of the deletions that removals imply, by ascending
+    place; None if there is no removal. Reads the stores as they are before the batch."""
     if columns.names_its_keys:
         return None
     removes = columns.kind == Kind.REMOVE_VERTEX
@@ -46,18 +45,22 @@ def incident_deletions(
         known &= (event >> HALF) == ends
         rows.append(np.flatnonzero(known))
         places.append((event & LOW).astype(np.int64)[known])
-    row, place = np.concatenate(rows), np.concatenate(places)
-    order = np.lexsort((dst[row], src[row], place))
-    row, place = row[order], place[order]
-    u, v = src[row], dst[row]
-    again = np.zeros(len(row), np.bool_)
-    again[1:] = (u[1:] == u[:-1]) & (v[1:] == v[:-1]) & (place[1:] == place[:-1])
-    return u[~again], v[~again], place[~again]
+    row = np.concatenate(rows)
+    return each_once(keys_of(src[row], dst[row]), np.concatenate(places).astype(np.uint32))
+
+
+def each_once(keys: Array, places: Array) -> tuple[Array, Array]:
+    """The different ones of these deletions, by ascending place and key."""
+    order = np.lexsort((keys, places))
+    keys, places = keys[order], places[order]
+    once = np.ones(len(keys), np.bool_)
+    once[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
+    return keys[once], places[once]
 
 
 def _stored(removed: Array, out: LPMA, into: LPMA | None, directed: bool) -> tuple[Array, Array]:
-    """(src, dst), on the host, of the stored edges from or to the vertices `removed`, which ascend;
-    an undirected edge starts at the end that is removed."""
+    """(src, dst), on the host, of the stored edges from or to rising vertices `removed`; an
+    undirected edge starts at the end that is removed."""
     src, dst = _neighbors(out, removed)
     if not directed:
         return src, dst

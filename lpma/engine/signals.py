@@ -1,9 +1,9 @@
 """SIGINT and SIGTERM are deferred until a batch is applied: Ctrl-C never leaves half of one.
 
 Python runs signal handlers in the main thread, between any two of its instructions. While that
-thread applies a batch, a handler of ours stands in for the program's own and notes what arrives.
-After the batch the program's handler is called, and raises KeyboardInterrupt or does whatever it
-does. Handlers that are not Python's, such as SIGTERM's default, are left alone.
+thread applies a batch, a handler of ours stands in for the program's own, notes what arrives, and
+calls the program's after the batch. Handlers that are not Python's, such as SIGTERM's default, are
+left alone.
 
 Trick: our handler finds out from the stack whether it has to wait, so it keeps no state that could
 be wrong. If an exception at the wrong moment leaves it in place, it passes signals on until the
@@ -36,14 +36,12 @@ def _note_main_thread() -> None:
     _main = threading.main_thread().ident
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_main_thread)
+os.register_at_fork(after_in_child=_note_main_thread)
 
 
 class DeferredSignals:
     """Stands in for the program's handlers of the signals in DEFERRED while the function with the
-    code `critical` runs, and calls them afterwards. On any thread but the main one it does nothing,
-    since signals arrive on that one only."""
+    code `critical` runs. On any thread but the main one, where signals arrive, it does nothing."""
 
     __slots__ = ("_critical", "_handlers", "arrived")
 

@@ -1,9 +1,9 @@
 """One operation at a time: from Python's numbers to the stores and back, without columns.
 
 Idea: a batch of one costs what any small batch does, almost none of it for the operation itself. So
-a backend may offer single operations on plain numbers (`Better` in backend/protocol.py). If it does
-not, or refuses an update because more than one leaf would have to change, the operation is applied
-as a batch of one row. State, version, history and counters are the same either way.
+a backend may offer single operations on plain numbers (`Better` in backend/protocol.py). If it
+refuses an update because more than one leaf would have to change, the operation is applied as a
+batch of one row. State, version, history and counters are the same either way.
 
 The caller holds the graph's lock (lock.py), and has seen to it that vertices are ids.
 """
@@ -72,30 +72,21 @@ class SingleOperations:
         store = self._stores.out
         return store.backend.find_neighbors(store.segments, u)
 
-    def degree(self, u: int) -> int:
-        return _degree(self._stores.out, u)
-
-    def in_degree(self, u: int) -> int:
-        """REQUIRES: the stores have predecessors."""
-        reverse = self._stores.reverse
-        assert reverse is not None, "Graph refuses what no store can answer"
-        return _degree(reverse, u)
-
     def has_vertex(self, u: int) -> bool:
         """See Graph.__contains__. REQUIRES: the stores are on the host."""
         stores = self._stores
-        if self.degree(u) or (stores.out.num_markers and self.has_edge(u, NO_VERTEX)):
+        if degree_of(stores.out, u) or (stores.out.num_markers and self.has_edge(u, NO_VERTEX)):
             return True
         if stores.into is not None:
-            return self.in_degree(u) > 0
+            return degree_of(stores.into, u) > 0
         followed = stores.out, stores.history, stores.version
         return stores.directed and stores.in_degrees.is_entered(*followed, u)
 
     # -- updates ------------------------------------------------------------------------------
 
     def update(self, kind: int, u: int, v: int, weight: float, time: int | None) -> None:
-        """Apply one update and note it. kind: INSERT, DELETE or ADD_VERTEX, as a plain number; v:
-        NO_VERTEX for ADD_VERTEX."""
+        """Apply one update, INSERT, DELETE or ADD_VERTEX, and note it. v: NO_VERTEX for
+        ADD_VERTEX."""
         now = now_ms() if time is None else time
         if not self._by_itself(kind, u, v, weight, now):
             columns = Columns(
@@ -143,7 +134,8 @@ class SingleOperations:
         return True
 
 
-def _degree(store: LPMA, u: int) -> int:
+def degree_of(store: LPMA, u: int) -> int:
+    """The number of a vertex's successors in a store."""
     return int(to_host(store.backend.count_neighbors_of(store.segments, u))[0])
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import array_module
-from ..backend.protocol import AnyBackend, Place
+from ..backend.protocol import Place
 from ..backend.values import BOTH, FORWARD, MAX_CHANGES, REVERSE, Array, Changed
 from ..cpu import columns
 from ..pma.counters import Stats
@@ -52,7 +52,7 @@ class Stores:
     history: History = field(default_factory=History)
     expiry: Expiry = field(default_factory=Expiry)
     deferred: weakref.ref[Any] | None = None  # columns of snapshots of this version
-    last: Any = None  # the last snapshot's, while it is small (incremental.py)
+    last: Any = None  # the last snapshot's, while it is small (row_versions.py)
     # Changed by `largest_vertex`, and by `fill`.
     largest_at: tuple[int, int] = (-1, -1)  # a version, and the largest vertex there was
     # Changed by a snapshot, and by `fill`: a version, and the vertices that had markers then.
@@ -78,35 +78,29 @@ class Stores:
 
     @property
     def written(self) -> bool:
-        """Whether the batch under way has changed what is published; if so, it must be
-        completed."""
+        """Whether the batch under way has changed what is published, and must be completed."""
         return any(store.written or store.backend.written for store, _ in self.all)
 
     def move_on(self) -> None:
-        """Between batches: if the provisional backend has a successor, that one keeps the stores.
-        The contents, the version and all counters stay, and if memory does not suffice, the stores.
-        The levels are made anew, so that their number and the density may differ."""
-        successors = [_successor(store) for store, _ in self.all]
+        """Between batches: if the provisional backend has a successor, that one keeps the stores,
+        or if memory does not suffice, later. Contents, version and counters stay; levels are made
+        anew."""
+        successors = [store.backend.successor() for store, _ in self.all]
         if None in successors:
             return
         with suppress(MemoryError):
             moved = [_moved(store, to) for (store, _), to in zip(self.all, successors, strict=True)]
             # In one step: no signal's handler finds one store moved and the other not.
-            now = [
-                (store, direction) for store, (_, direction) in zip(moved, self.all, strict=True)
-            ]
-            vars(self).update(
-                zip(("out", "into"), moved, strict=False), all=now, is_provisional=False
-            )
+            out, into = moved[0], moved[1] if len(moved) > 1 else None
+            now = [(to, direction) for to, (_, direction) in zip(moved, self.all, strict=True)]
+            vars(self).update(out=out, into=into, all=now, is_provisional=False)
 
     def finish_pending(self) -> None:
-        """Learn what the last batch came to."""
         self.out.finish_pending()
 
     def materialize_deferred(self) -> None:
         """Before a batch: copy what snapshots have not yet copied. Raises MemoryError."""
-        columns = None if self.deferred is None else self.deferred()
-        if columns is not None:
+        if self.deferred is not None and (columns := self.deferred()) is not None:
             columns.copied()
         self.deferred = None
 
@@ -125,8 +119,7 @@ class Stores:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all stores, with buffers, the history, the front of what expires, the rows of
-        the last snapshot and the counts of in-edges."""
+        """Bytes of all stores, and of what is kept beside them."""
         kept = self.in_degrees.nbytes + (0 if self.last is None else self.last.rows.nbytes)
         stores = sum(store.nbytes for store, _ in self.all)
         return stores + self.history.nbytes + self.expiry.nbytes + kept
@@ -138,9 +131,8 @@ class Stores:
         return stats
 
     def largest_vertex(self) -> int:
-        """The largest id in an edge or a marker, -1 if there is none. A store no longer knows it
-        after a deletion. On the host it is then told from the last one known, if few keys changed
-        since, and none of that vertex went. On a device a scan is faster."""
+        """The largest id in an edge or a marker, -1 if there is none. After a deletion on the host,
+        it is told from the last one known, if few keys changed and none of that vertex went."""
         out, (version, largest) = self.out, self.largest_at
         batches = None
         if out.largest is None and array_module(out.segments.counts) is np:
@@ -195,11 +187,6 @@ class Stores:
         self.largest_at = -1, -1
         self.added = -1, np.empty(0, np.uint32)
         self.in_degrees = InDegrees()
-
-
-def _successor(store: LPMA) -> AnyBackend | None:
-    successor: AnyBackend | None = store.backend.successor()
-    return successor
 
 
 def _moved(store: LPMA, backend: Any) -> LPMA:

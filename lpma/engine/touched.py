@@ -9,10 +9,16 @@ import numpy as np
 
 from ..arrays import Array, all_of, array_module, finish, on_device
 from ..pma.keys import ends_of
-from ..results import TouchedEdges
+from ..results import Changes, TouchedEdges
 from ..store.history import joined, newest
 from . import queries
 from .stores import Stores
+
+
+def net_changes(stores: Stores, since: int) -> Changes | None:
+    """As `Graph.changes`, by ids. The caller holds the graph's lock."""
+    stores.out.backend.wait()
+    return stores.history.net(since, stores.directed)
 
 
 def touched(stores: Stores, since: int) -> TouchedEdges | None:

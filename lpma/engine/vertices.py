@@ -1,27 +1,19 @@
 """How callers identify vertices: by id or by name. A graph has one of the two, and asks it wherever
 a caller gives a vertex or gets one.
 
-`ById` and `ByName` have the same methods. What a caller gives comes out as ids; updates are brought
-to the stores, and ids that are returned are made what the caller knows. Names are looked up inside
-the graph's lock (named.py says how a batch is), and what that needs is imported only for graphs
-with names.
+`ById` and `ByName` have the same methods: what a caller gives comes out as ids, and ids that are
+returned are made what the caller knows. Names are looked up inside the graph's lock (named.py says
+how a batch is), and what that needs is imported only for graphs with names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arguments.convert import (
-    MAX_VERTEX,
-    NO_VERTEX,
-    id_column,
-    one_vertex,
-    vertices_asked_for,
-)
+from ..arguments.convert import MAX_VERTEX, NO_VERTEX, id_column, one_vertex, vertices_asked_for
 from ..arguments.scalars import raises_out_of_memory, shown
 from ..arrays import Array
 from ..batch.builder import Batch
@@ -29,7 +21,7 @@ from ..batch.columns import DELETE, FIRST_OTHER, INSERT, Columns
 from ..errors import AnswersTooLarge, BatchError
 from ..results import Neighbors
 from .admission import admit, unvalidated
-from .answers import Answers, NamedAnswers
+from .answers import Answers
 from .lock import GraphLock
 from .opera import Outcome, apply
 from .single import SingleOperations, are_plain
@@ -38,8 +30,6 @@ from .stores import Stores
 if TYPE_CHECKING:
     from ..batch.named import NamedColumns
     from ..names import Names
-
-_UINT32 = np.dtype(np.uint32)
 
 _UINT32 = np.dtype(np.uint32)
 
@@ -81,9 +71,7 @@ class ById:
                 "vertices go by numbers in this graph: lpma.Graph(names=True) makes one with names"
             )
         outcome = self._lock.write(apply, self._stores, columns, overlaps=True)
-        if outcome.failure is not None:
-            raise _too_large(outcome.failure)
-        return outcome.answers
+        return outcome.answers if outcome.failure is None else _answers(outcome)
 
     apply_ids = apply  # of a batch whose vertices are ids
 
@@ -156,16 +144,10 @@ class ByName:
         return self._apply_named(named)
 
     def apply_ids(self, columns: Columns) -> Answers:
-        return self._answers(apply, self._stores, columns)
+        return _answers(self._lock.write(apply, self._stores, columns))
 
     def _apply_named(self, columns: NamedColumns) -> Answers:
-        return self._answers(self._name_and_apply, columns)
-
-    def _answers(self, call: Callable[..., Outcome], *args: Any) -> Answers:
-        outcome = self._lock.write(call, *args)
-        if outcome.failure is not None:
-            raise _too_large(outcome.failure)
-        return outcome.answers
+        return _answers(self._lock.write(self._name_and_apply, columns))
 
     def _name_and_apply(self, columns: NamedColumns) -> Outcome:
         """Inside the graph's lock. A batch that is refused gives its new ids back."""
@@ -179,7 +161,7 @@ class ByName:
             self._forget(count)
             raise
         if len(outcome.answers):
-            outcome.answers = NamedAnswers(outcome.answers, self.names)
+            outcome.answers.by_name(self.names)
         return outcome
 
     def _update_one(self, kind: int, src: Any, dst: Any, weight: float, time: Any) -> None:
@@ -259,9 +241,11 @@ def _columns_of(batch: Any, by_name: bool) -> Columns:
     return batch
 
 
-def _too_large(failure: MemoryError) -> AnswersTooLarge:
-    error = AnswersTooLarge(
-        f"the updates are applied, but memory ran out after ({failure}): ask for less at once"
-    )
-    error.__cause__ = failure
-    return error
+def _answers(outcome: Outcome) -> Answers:
+    """The answers to a batch that was applied. Raises AnswersTooLarge."""
+    failure = outcome.failure
+    if failure is not None:
+        raise AnswersTooLarge(
+            f"the updates are applied, but memory ran out after ({failure}): ask for less at once"
+        ) from failure
+    return outcome.answers

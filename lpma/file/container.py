@@ -7,20 +7,18 @@
     column  = length * itemsize bytes, column_crc[4]
 
 Numbers are little-endian and unsigned; the columns come in the header's order. A crc is the CRC-32
-of what stands directly before it and belongs to the same part: prefix_crc of the prefix's other 20
-bytes, header_crc of the header, column_crc of the column. CRC-32 finds every error of up to 32 bits
-in a row, so one flipped byte is found wherever it falls: in a part, or in that part's crc. The
-sizes are added up and compared with the file's before anything is allocated, which finds whatever
-is cut off or added and keeps a forged length from asking for memory. The header is ASCII JSON with
-sorted keys and no spaces, and is accepted in no other spelling: equal contents give equal files.
+of what stands directly before it in the same part, so that one flipped byte is found wherever it
+falls: in a part, or in that part's crc. The sizes are added up and compared with the file's before
+anything is allocated, which finds whatever is cut off or added and keeps a forged length from
+asking for memory. The header is ASCII JSON with sorted keys and no spaces, and is accepted in no
+other spelling: equal contents give equal files.
 
 Requires one-dimensional columns of a dtype in `DTYPES`, and header values that JSON keeps exactly.
-A checksum is computed beside the write of its column (zlib and the file calls let other threads
-run), so that a large file moves at nearly the speed of the disk.
 
-Trick: columns are read in pieces, by all threads: the checksum of a column is computed from those
-of its pieces, since a CRC is linear. A reader that looks at each piece while it is in the cache
-needs no memory for the column.
+Tricks: a checksum is computed beside the write of its column, since zlib and the file calls let
+other threads run. Columns are read in pieces, by all threads: the checksum of a column is computed
+from those of its pieces, since a CRC is linear. A reader that looks at each piece while it is in
+the cache needs no memory for the column.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from ..arrays import Array
 from ..cpu.threads import run_all
 from ..errors import FormatError
 from ..host import read_at
-from .atomic import Writable, atomic_write
+from .atomic import Writable
 
 T = TypeVar("T")
 Value = int | float | str | bool | None
@@ -64,20 +62,9 @@ PIECE_ROWS = 1 << 17  # of each column: they fit the cache of a core
 _POLYNOMIAL = 0xEDB88320  # of CRC-32; bit 31 is the coefficient of x^0
 
 
-def write(
-    path: str | os.PathLike[str], header: Mapping[str, Value], columns: Mapping[str, Array]
-) -> None:
-    """Write `header` and `columns` to `path`, which then holds either all of it or what it held
-    before.
-
-    Columns are one-dimensional, of a dtype in `DTYPES` and of any byte order and stride. Raises
-    ValueError on what the format cannot hold, and as `files.atomic_write` does."""
-    with atomic_write(path) as file:
-        write_to(file, header, columns)
-
-
 def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, Array]) -> None:
-    """Write to an open file, whose `write` takes everything or raises. See `write`."""
+    """Write to an open file, whose `write` takes everything or raises. Columns may have any byte
+    order and stride. Raises ValueError on what the format cannot hold."""
     listed = [(name, _dtype_name(name, column), len(column)) for name, column in columns.items()]
     for key, value in header.items():
         if not isinstance(key, str) or not isinstance(value, int | float | str | None):
@@ -95,22 +82,6 @@ def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, 
             file.write(_CRC.pack(crc.result()))
 
 
-def read(
-    path: str | os.PathLike[str] | io.BytesIO,
-) -> tuple[dict[str, Value], dict[str, Array]]:
-    """The header and the columns that `write` put into `path`, in the order given to it; or that
-    `write_to` put into a file in memory, which is closed then.
-
-    Raises FormatError if any byte is not as written, and OSError if the file cannot be opened or
-    read."""
-    reader = Reader(path)
-    columns = {name: reader.read(name) for name in reader.columns}
-    reader.close()
-    if isinstance(path, io.BytesIO):
-        path.close()
-    return reader.header, columns
-
-
 class Column(NamedTuple):
     """Where a column lies in its file."""
 
@@ -120,11 +91,9 @@ class Column(NamedTuple):
 
 
 class Reader:
-    """A file that `write` made, open: its header, and its columns, which are read when they are
-    asked for. A file that replaces it meanwhile is not seen.
-
-    Raises FormatError if a byte of what is read is not as written, and OSError if the file cannot
-    be opened or read."""
+    """A file that `write_to` made, open: its header, and its columns, which are read when they are
+    asked for. A file that replaces it meanwhile is not seen. Raises FormatError if a byte of what
+    is read is not as written, and OSError."""
 
     def __init__(self, path: str | os.PathLike[str] | io.BytesIO) -> None:
         self.name = name_of_source(path)
@@ -161,9 +130,8 @@ class Reader:
         self, names: Sequence[str], see: Callable[..., T], into: Mapping[str, Array] | None = None
     ) -> list[T]:
         """Read columns of one length piece by piece, on all threads. Returns, in order, what
-        see(row, *parts) makes of each piece, which begins at that row: before it is known whether
-        the column is as written. The parts are read anew for other pieces, but for those of columns
-        that are read `into` arrays."""
+        see(row, *parts) makes of each piece, from that row on: before the checksum is known. Parts
+        are used again for other pieces, but for those that are read `into` arrays."""
         columns, length = [self.columns[name] for name in names], self.columns[names[0]].length
         whole = [None if into is None else into.get(name) for name in names]
         spare: list[list[Array]] = []
@@ -244,7 +212,7 @@ class Reader:
 
 
 def is_one(path: str | os.PathLike[str] | io.BytesIO) -> bool:
-    """Whether a file begins as those that `write` makes, damaged or not."""
+    """Whether a file begins as those that `write_to` makes, damaged or not."""
     if isinstance(path, io.BytesIO):
         return True
     with open(path, "rb") as file:
@@ -252,13 +220,8 @@ def is_one(path: str | os.PathLike[str] | io.BytesIO) -> bool:
 
 
 def name_of_source(path: str | os.PathLike[str] | io.BytesIO) -> str:
-    """What messages call the source of `read`."""
+    """What messages call the source of a `Reader`."""
     return "a pickle" if isinstance(path, io.BytesIO) else os.fspath(path)
-
-
-def read_header(path: str | os.PathLike[str]) -> dict[str, Value]:
-    """The header alone. Raises as `read` does if the prefix or the header is not as written."""
-    return Reader(path).header
 
 
 def _dtype_name(name: str, column: Array) -> str:

@@ -29,33 +29,18 @@ def holds_text(values: Any) -> bool:
         if values.dtype == object:
             return any(isinstance(value, str) for value in values.flat)
         return values.dtype.kind in "UT"
-    if _is_arrow(values):
+    if type(values).__module__.partition(".")[0] == "pyarrow":
         return _is_text_type(values.type)
-    if isinstance(getattr(values, "dtype", None), np.dtype) or not _offers_arrow(values):
-        return values is not None and _has_text_objects(values)
-    arrow = importlib.import_module("pyarrow")
-    return _is_text_type(arrow.chunked_array(values).type)
-
-
-def _offers_arrow(values: Any) -> bool:
-    return hasattr(values, "__arrow_c_stream__")
-
-
-def _has_text_objects(values: Any) -> bool:
-    """As pandas has them: any other column of its own is Arrow's to tell."""
-    kind = getattr(getattr(values, "dtype", None), "kind", "")
-    return kind == "O" and holds_text(np.asarray(values))
-
-
-def _is_arrow(values: Any) -> bool:
-    return type(values).__module__.partition(".")[0] == "pyarrow"
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) or not hasattr(values, "__arrow_c_stream__"):
+        # Objects of pandas: any other column of its own is Arrow's to tell.
+        return getattr(dtype, "kind", "") == "O" and holds_text(np.asarray(values))
+    return _is_text_type(importlib.import_module("pyarrow").chunked_array(values).type)
 
 
 def _is_text_type(kind: Any) -> bool:
     types = importlib.import_module("pyarrow").types
-    if types.is_dictionary(kind):
-        return _is_text_type(kind.value_type)
-    return bool(types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view")
+    return _is_text_type(kind.value_type) if types.is_dictionary(kind) else str(kind) in _TEXTS
 
 
 _TEXTS = ("string", "large_string", "string_view")
@@ -99,11 +84,10 @@ class FrameColumn:
         return self.values.cast("large_string").dictionary_encode()
 
     def _with_integers(self, numbers: FrameColumn) -> Array:
-        numbers._refuse_missing()
         names = np.empty(len(self.values), object)
         is_numpy = isinstance(self.values, np.ndarray)
         names[:] = self.values.tolist() if is_numpy else self.values.to_pylist()
-        for row in np.flatnonzero(numbers._numbers()).tolist():
+        for row in np.flatnonzero(numbers._numbers("b", "flags are booleans")).tolist():
             try:
                 names[row] = int(names[row])
             except ValueError:
@@ -115,10 +99,7 @@ class FrameColumn:
 
     def ids(self) -> Array:
         """uint32[n], vertex ids. Raises BatchError."""
-        self._refuse_missing()
-        values = self._numbers()
-        if values.dtype.kind not in "iuf":
-            raise self._wrong("vertices go by integers or text")
+        values = self._numbers("iuf", "vertices go by integers or text")
         if values.dtype.kind in "iu" and values.size:
             least, most = int(values.min()), int(values.max())
             if least < 0 or most > MAX_VERTEX:
@@ -130,57 +111,40 @@ class FrameColumn:
 
     def weights(self) -> Array:
         """float[n] or integers. Raises BatchError."""
-        self._refuse_missing()
-        values = self._numbers()
-        if values.dtype.kind not in "iuf":
-            raise self._wrong("weights are numbers")
-        return values
+        return self._numbers("iuf", "weights are numbers")
 
     def times(self) -> Array:
         """int64[n], milliseconds since 1970. Raises BatchError."""
+        values = self._numbers("iuM", "times are timestamps, or integers: milliseconds since 1970")
+        is_date = values.dtype.kind == "M"
+        return milliseconds(values, f"column {self.name!r}") if is_date else values
+
+    def _numbers(self, kinds: str, wanted: str) -> Array:
+        """The values as an array of NumPy's, of one of these kinds, if possible without a copy."""
         self._refuse_missing()
-        values = self._numbers()
-        if values.dtype.kind == "M":
-            return milliseconds(values, f"column {self.name!r}")
-        if values.dtype.kind not in "iu":
-            raise self._wrong("times are timestamps, or integers: milliseconds since 1970")
+        values = self.values if isinstance(self.values, np.ndarray) else as_numpy(self.values)
+        if values.dtype.kind not in kinds:
+            held = getattr(self.values, "type", None) or values.dtype
+            raise BatchError(f"column {self.name!r} is of {held}, and {wanted}: convert it first")
         return values
-
-    @property
-    def weight_type(self) -> np.dtype[Any]:
-        """What type the weights are of."""
-        return self.weights()[:0].dtype
-
-    def _wrong(self, wanted: str) -> BatchError:
-        held = getattr(self.values, "type", None) or self.values.dtype
-        return BatchError(f"column {self.name!r} is of {held}, and {wanted}: convert it first")
-
-    def _numbers(self) -> Array:
-        """The values as an array of NumPy's, without a copy if they lie in one piece."""
-        if isinstance(self.values, np.ndarray):
-            return self.values
-        return as_numpy(self.values)
-
-    @staticmethod
-    def _nulls(values: Any) -> Array:
-        """bool[n]: which values of Arrow's are null."""
-        return as_numpy(values.is_null())
 
     def _refuse_missing(self) -> None:
         """Raise BatchError if a row has no value."""
+        missing: Array | None = None
         if isinstance(self.values, np.ndarray):
             missing = _missing(self.values)
         elif self.values.null_count:
-            missing = self._nulls(self.values)
+            missing = as_numpy(self.values.is_null())
         elif str(self.values.type).startswith("dictionary"):
             chunks = getattr(self.values, "chunks", [self.values])
-            if not any(chunk.dictionary.null_count for chunk in chunks):
-                return
-            missing = np.concatenate([self._nulls(c.dictionary)[_viewed_codes(c)] for c in chunks])
-        else:
-            # Floats of a frame that was made from pandas: NaN is how those lack a value.
-            is_float = str(self.values.type) in FLOATS
-            missing = _missing(as_numpy(self.values)) if is_float else None
+            if any(chunk.dictionary.null_count for chunk in chunks):
+                missing = np.concatenate([
+                    as_numpy(chunk.dictionary.is_null())[as_numpy(chunk.indices).astype(np.int64)]
+                    for chunk in chunks
+                ])  # fmt: skip
+        elif str(self.values.type) in FLOATS:
+            # Of a frame that was made from pandas: NaN is how floats lack a value.
+            missing = _missing(as_numpy(self.values))
         if missing is None or not missing.any():
             return
         row, others = self.first + int(missing.argmax()), int(missing.sum()) - 1
@@ -197,7 +161,3 @@ def _missing(values: Array) -> Array | None:
     if values.dtype == object:
         return np.fromiter((x is None or x != x for x in values), np.bool_, len(values))
     return None
-
-
-def _viewed_codes(chunk: Any) -> Array:
-    return as_numpy(chunk.indices).astype(np.int64)

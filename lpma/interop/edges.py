@@ -53,8 +53,7 @@ def from_edges(
 
 
 def type_of_weights(weight: Any) -> np.dtype[Any]:
-    """The type that weights are given in; one number for all rows has the narrowest that holds
-    it."""
+    """The type that weights are given in; of one number, the narrowest that holds it."""
     if weight is None:
         return np.dtype(np.float32)
     array = as_array(weight, "weight")
@@ -94,14 +93,10 @@ def refuse_lost_weights(weights: Array, src: Any, dst: Any, advice: str) -> None
 
 def tell_lost_weights(graph: Graph, function: str) -> None:
     """Warn if rows that a public function, which calls this, inserted into a new graph made no edge
-    for their weight. Rows may also lower edges that earlier rows made, so that they are no
-    error."""
+    for their weight: no error, since rows may also lower edges that earlier rows made."""
     if graph.unchanged.not_positive:
-        warnings.warn(
-            f"{function}: {lost_weights(graph)}: leave them out, or give no weights, and each row "
-            "is an edge",
-            stacklevel=3,
-        )
+        advice = "leave them out, or give no weights, and each row is an edge"
+        warnings.warn(f"{function}: {lost_weights(graph)}: {advice}", stacklevel=3)
 
 
 def lost_weights(graph: Graph) -> str:

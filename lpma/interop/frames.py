@@ -1,10 +1,9 @@
 """Graphs from data frames: pandas, polars, pyarrow, DuckDB, and whatever else speaks Arrow.
 
-Idea: one protocol for all. A frame that has `__arrow_c_stream__` (the Arrow PyCapsule interface)
-hands over record batches, whose columns are read where they lie. Small batches are gathered, so
-that the store merges few large ones: what is held beside the graph is one group of batches. A
-pandas frame is read column by column instead, as NumPy's arrays where it has those, because pandas
-would convert all of its columns, and copy them.
+Idea: a frame that has `__arrow_c_stream__` (the Arrow PyCapsule interface) hands over record
+batches, whose columns are read where they lie. Small batches are gathered, so that the store merges
+few large ones. A pandas frame is read column by column instead, because pandas would convert all of
+its columns, and copy them.
 
 https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
 """
@@ -65,27 +64,23 @@ def from_dataframe(
     (3, 2.0)
     """
     names = {"source": source, "target": target, "weight": weight, "time": time}
-    names = {role: key(name, role) for role, name in names.items()}
+    wanted = {role: key(name, role) for role, name in names.items() if name is not None}
     for role in ("source", "target"):
-        if names[role] is None:
+        if role not in wanted:
             raise BatchError(f"{role}: the name of a column, not None")
-    wanted = {role: name for role, name in names.items() if name is not None}
     graph = None
     for columns in _groups(df, wanted):
+        weights: Any = columns["weight"].weights() if "weight" in columns else 1.0
         if graph is None:
             named = any(holds_text(columns[end].values) for end in ("source", "target"))
-            held = columns["weight"].weight_type if "weight" in columns else np.dtype(np.float32)
+            held = getattr(weights, "dtype", np.dtype(np.float32))
             graph = make_graph(named, held, weight_dtype, options)
         by_name = graph.names is not None
         src, dst = (
             columns[end].named(columns.get(f"{end}_number")) if by_name else columns[end].ids()
             for end in ("source", "target")
         )
-        graph.insert(
-            src, dst,
-            columns["weight"].weights() if "weight" in columns else 1.0,
-            columns["time"].times() if "time" in columns else None,
-        )  # fmt: skip
+        graph.insert(src, dst, weights, columns["time"].times() if "time" in columns else None)
     assert graph is not None  # a frame without rows comes as one empty group
     tell_lost_weights(graph, "from_dataframe")
     return graph
@@ -108,13 +103,12 @@ def _groups(df: Any, wanted: dict[str, str]) -> Iterator[dict[str, FrameColumn]]
 
 def _refuse_missing_columns(wanted: dict[str, str], there: list[Any], hint: str = "") -> None:
     for role, name in wanted.items():
-        if name not in there:
+        count = there.count(name)
+        if not count:
             listed = ", ".join(map(repr, there)) or "none"
             raise BatchError(f"{role}={shown(name)}: no such column; there are {listed}{hint}")
-        if there.count(name) > 1:
-            raise BatchError(
-                f"{role}={shown(name)}: there are {there.count(name)} columns of this name"
-            )
+        if count > 1:
+            raise BatchError(f"{role}={shown(name)}: there are {count} columns of this name")
 
 
 def _number_columns(wanted: dict[str, str], there: list[Any]) -> dict[str, str]:
@@ -155,8 +149,8 @@ def _arrow_groups(df: Any, wanted: dict[str, str]) -> Iterator[dict[str, FrameCo
 
 
 def _gathered(reader: Any) -> Iterator[list[Any]]:
-    """The batches of a reader in lists of GROUP_ROWS rows or more; at least one list. Batches of
-    more than MOST_ROWS are cut."""
+    """A reader's batches, at most MOST_ROWS long, in lists of GROUP_ROWS rows or more; at least
+    one."""
     held: list[Any] = []
     rows, is_first = 0, True
     for batch in reader:

@@ -1,8 +1,7 @@
 """Graphs from those of NetworkX and igraph: directed as they are, isolated vertices included.
 
 A graph whose vertices are called 0 … n - 1 keeps these as ids. Any other gets names: labels that
-are integers or text stay what they are, and labels of other types are refused, since no other
-program could name them.
+are integers or text stay what they are, and others are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments.scalars import key, shown
+from ..arguments.scalars import is_integer, key, shown
 from ..arrays import Array
 from ..errors import BatchError
 from ..graph import Graph
@@ -21,7 +20,6 @@ from .readings import disagreement
 
 _NETWORKX_ADVICE = "networkx.relabel_nodes(G, str) or convert_node_labels_to_integers(G)"
 _IGRAPH_ADVICE = 'give G.vs["name"] text, or del G.vs["name"], and vertices go by their numbers'
-_NO_WEIGHTS = np.dtype(np.float32)
 
 
 def from_networkx(
@@ -47,8 +45,7 @@ def from_networkx(
     edge from both sides, the attributes of that which comes first count.
 
     Raises BatchError, also for weights of 0 or less, which a graph cannot take, and for a graph
-    that is not the same in every way of reading it: an edge that is seen from one end only, a
-    subclass whose `G[u]` is not its `G.edges`.
+    that is not the same in every way of reading it, as where `G[u]` is not `G.edges`.
 
     >>> import networkx
     >>> G = networkx.Graph()
@@ -79,9 +76,8 @@ def from_networkx(
         _refuse_nameless(labels, "node", _NETWORKX_ADVICE)
     isolated = _isolated(G, labels, src, dst)
     values = None if all(w is None for w in weights) else _numbers(weights, src, dst)
-    graph = _prepared(named, values, weight_dtype, bool(G.is_directed()), options)
-    _fill(graph, src, dst, values, times if time is not None else None, isolated)
-    return graph
+    given = src, dst, values, times if time is not None else None, isolated
+    return _made(named, bool(G.is_directed()), weight_dtype, options, *given)
 
 
 def from_igraph(
@@ -125,17 +121,14 @@ def from_igraph(
             f"time={shown(time)}: no such edge attribute; there are {G.es.attributes()}"
         )
     pairs = np.array(G.get_edgelist(), np.int64).reshape(-1, 2)
-    values = None
-    if weight in G.es.attributes():
-        values = _numbers(G.es[weight], pairs[:, 0], pairs[:, 1])
-    isolated = [labels[v] for v, degree in enumerate(G.degree()) if not degree]
-    graph = _prepared(named, values, weight_dtype, bool(G.is_directed()), options)
     src: Any = pairs[:, 0]
     dst: Any = pairs[:, 1]
+    values = _numbers(G.es[weight], src, dst) if weight in G.es.attributes() else None
+    isolated = [labels[v] for v, degree in enumerate(G.degree()) if not degree]
     if named:
         src, dst = [labels[u] for u in src.tolist()], [labels[v] for v in dst.tolist()]
-    _fill(graph, src, dst, values, None if time is None else G.es[time], isolated)
-    return graph
+    given = src, dst, values, None if time is None else G.es[time], isolated
+    return _made(named, bool(G.is_directed()), weight_dtype, options, *given)
 
 
 def _isolated(G: Any, labels: list[Any], src: list[Any], dst: list[Any]) -> list[Any]:
@@ -154,9 +147,7 @@ def _isolated(G: Any, labels: list[Any], src: list[Any], dst: list[Any]) -> list
 
 def _are_rows(labels: list[Any]) -> bool:
     """Whether these different labels are the integers 0 … n - 1."""
-    if not all(isinstance(label, int | np.integer) for label in labels):
-        return False
-    if any(isinstance(label, bool) for label in labels):
+    if not all(map(is_integer, labels)):
         return False
     return not labels or (min(labels) == 0 and max(labels) == len(labels) - 1)
 
@@ -164,7 +155,7 @@ def _are_rows(labels: list[Any]) -> bool:
 def _refuse_nameless(labels: list[Any], what: str, advice: str) -> None:
     """Raise BatchError if one of the labels is neither an integer nor text."""
     for number, label in enumerate(labels):
-        if isinstance(label, bool) or not isinstance(label, int | np.integer | str):
+        if not is_integer(label) and not isinstance(label, str):
             raise BatchError(
                 f"{what} {number} has the label {label!r:.40}, a {type(label).__name__}, and "
                 f"vertices go by integers or text: {advice}"
@@ -186,20 +177,16 @@ def _numbers(weights: list[Any], src: Any, dst: Any) -> Array:
     return values
 
 
-def _prepared(
-    named: bool, weights: Array | None, weight_dtype: str | None, directed: bool,
-    options: dict[str, Any],
+def _made(
+    named: bool, directed: bool, weight_dtype: str | None, options: dict[str, Any],
+    src: Any, dst: Any, weights: Array | None, times: Any, isolated: list[Any],
 ) -> Graph:  # fmt: skip
-    """An empty graph, with names if its vertices are `named`. Raises BatchError."""
+    """The graph, with names if its vertices are `named`. Raises BatchError."""
     if named and options.get("names") is not False:
         options = {"names": True, **options}
-    held = _NO_WEIGHTS if weights is None else weights.dtype
-    return make_graph(False, held, weight_dtype, options, directed=directed)
-
-
-def _fill(
-    graph: Graph, src: Any, dst: Any, weights: Array | None, times: Any, isolated: list[Any]
-) -> None:
+    held = np.dtype(np.float32) if weights is None else weights.dtype
+    graph = make_graph(False, held, weight_dtype, options, directed=directed)
     graph.insert(src, dst, 1.0 if weights is None else weights, times)
     if isolated:
         graph.add_vertices(isolated)
+    return graph

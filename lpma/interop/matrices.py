@@ -86,7 +86,7 @@ def from_edge_index(
     if weight is not None and hasattr(weight, "detach"):
         weight = weight.detach()  # of PyTorch: gradients do not matter here
     graph = make_graph(False, type_of_weights(weight), weight_dtype, options)
-    src, dst = pairs[0], pairs[1]
+    src, dst = pairs
     if weight is not None:
         each = as_array(weight, "weight")
         if each.dtype.kind in "iuf" and each.shape in ((), src.shape):  # else insert refuses it
@@ -113,9 +113,7 @@ def _matrix(edge_index: Any) -> Array:
         is_turned = given.ndim == 2 and given.shape[1] == 2
         advice = ": give its transpose, edge_index.T" if is_turned else ""
         raise BatchError(f"edge_index: expected shape [2, m], got {list(given.shape)}{advice}")
-    if given.shape[1] == 0:
-        given = given.astype(np.int64)
-    pairs: Array = given
+    pairs: Array = given if given.shape[1] else given.astype(np.int64)
     return pairs
 
 

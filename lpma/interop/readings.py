@@ -1,41 +1,24 @@
 """What a graph of NetworkX is: one of its own classes over its own dictionaries, or something that
 must be read with more care, and whether all ways of reading that say the same.
 
-NetworkX's functions read a graph in several ways: `G[u]`, `G.neighbors(u)`, `G.adj`, `G._adj`,
-`G.edges`, `G.degree`. In its own classes and views these agree. A subclass that redefines one of
-them and leaves the others is another graph to each function, so that no single reading is right:
-`disagreement` finds that out, and who asked must not go on.
+NetworkX's functions read a graph in several ways: `G[u]`, `G.neighbors(u)`, `G.adj`, `G.edges`,
+`G.degree` … In its own classes and views these agree. A subclass that redefines one of them is
+another graph to each function, so that no single reading is right: `disagreement` finds that out,
+and who asked must not go on.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-Way = tuple[str, Callable[[Any, Any], Any]]
-
-TO_NEIGHBORS: tuple[Way, ...] = (
-    ("G.adj[u]", lambda G, u: G.adj[u]),
-    ("G._adj[u]", lambda G, u: G._adj[u]),
-    ("G.neighbors(u)", lambda G, u: G.neighbors(u)),
-)
-TO_SUCCESSORS: tuple[Way, ...] = (
-    *TO_NEIGHBORS,
-    ("G.succ[u]", lambda G, u: G.succ[u]),
-    ("G.successors(u)", lambda G, u: G.successors(u)),
-)
-TO_PREDECESSORS: tuple[Way, ...] = (
-    ("G._pred[u]", lambda G, u: G._pred[u]),
-    ("G.predecessors(u)", lambda G, u: G.predecessors(u)),
-)
-TO_NODES: tuple[Way, ...] = (
-    ("G.nodes", lambda G, _: G.nodes),
-    ("G._node", lambda G, _: G._node),
-    ("G.adj", lambda G, _: G.adj),
-    ("G._adj", lambda G, _: G._adj),
-)
+# The attributes of a graph that lead to what they are named for, by [u] or by (u).
+TO_NODES = ("nodes", "_node", "adj", "_adj")
+TO_NEIGHBORS = ("adj[u]", "_adj[u]", "neighbors(u)")
+TO_SUCCESSORS = (*TO_NEIGHBORS, "succ[u]", "successors(u)")
+TO_PREDECESSORS = ("_pred[u]", "predecessors(u)")
 
 # What a subclass may redefine without being read or changed in another way. How its dictionaries
 # are made shows in the dictionaries.
@@ -76,8 +59,8 @@ def redefined(graph: Any) -> set[str]:
 
 
 def disagreement(graph: Any) -> str | None:
-    """Which two ways of reading this graph differ; None if none do. Only a subclass that redefines
-    something is read for it."""
+    """Which two ways of reading this graph differ, or None. Only some subclasses are read for
+    it."""
     if is_own_class(graph) or not redefined(graph):
         return None
     try:
@@ -95,29 +78,29 @@ def _own_classes() -> tuple[type, ...]:
 
 def _differences(G: Any) -> Iterator[str]:
     nodes = list(G)
-    for way, read in TO_NODES:
-        if set(read(G, None)) != set(nodes):
-            yield f"its nodes are others by {way}"
+    for way in TO_NODES:
+        if set(getattr(G, way)) != set(nodes):
+            yield f"its nodes are others by G.{way}"
     if len(G) != len(nodes) or not all(node in G for node in nodes):
         yield "it does not contain its nodes"
     rows = {u: G[u] for u in nodes}
     if {u: list(row) for u, row in G.adjacency()} != {u: list(rows[u]) for u in nodes}:
         yield "its edges are others by G.adjacency()"
     for u in nodes:
-        yield from _compared(
-            G, u, "G[u]", rows[u], TO_SUCCESSORS if G.is_directed() else TO_NEIGHBORS
-        )
+        ways = TO_SUCCESSORS if G.is_directed() else TO_NEIGHBORS
+        yield from _compared(G, u, "G[u]", rows[u], ways)
         if G.is_directed():
             yield from _compared(G, u, "G.pred[u]", G.pred[u], TO_PREDECESSORS)
     yield from _differences_of_edges(G, rows)
 
 
-def _compared(G: Any, u: Any, name: str, row: Any, ways: tuple[Way, ...]) -> Iterator[str]:
-    for way, read in ways:
-        other = read(G, u)
+def _compared(G: Any, u: Any, name: str, row: Any, ways: tuple[str, ...]) -> Iterator[str]:
+    for way in ways:
+        found = getattr(G, way[:-3])
+        other = found(u) if way.endswith("(u)") else found[u]
         has_data = hasattr(other, "items")
         if list(other) != list(row) or (has_data and dict(other.items()) != dict(row.items())):
-            yield f"{way} is not {name} for u = {u!r}"
+            yield f"G.{way} is not {name} for u = {u!r}"
 
 
 def _differences_of_edges(G: Any, rows: dict[Any, Any]) -> Iterator[str]:

@@ -5,14 +5,12 @@ the next id when it first appears, and turns ids back into names on the way out.
 stream use the same one, so that a store that a pipeline saved is queried by name.
 
 `given.py` reads what callers have (lists, arrays, columns of data frames) as one kind of column;
-`dictionary.py` looks columns up in a compiled hash table, `table.py`; `frozen.py` is the dictionary
-as it was at one version, for snapshots.
+`dictionary.py` looks columns up in a compiled hash table, `table.py`.
 """
 
 from ..arguments.convert import MAX_NAME_BYTES
 from .column import MAX_NAME, MIN_NAME, Column, Name, interleaved
-from .dictionary import UNKNOWN, Names
-from .frozen import FrozenNames
+from .dictionary import UNKNOWN, FrozenNames, Names
 from .given import column_of, name_of
 
 __all__ = [

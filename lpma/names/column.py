@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,7 @@ Name = int | str
 
 MIN_NAME, MAX_NAME = -(2**63), 2**64 - 1
 UNSIGNED, NEGATIVE, TEXT = 0, 1, 2  # what a key is: see table.py
-
+MANY = 256  # texts above which pyarrow makes them
 
 _DTYPES = [np.dtype(t).num for t in (np.uint8, np.uint64, np.int64, np.uint8)]
 
@@ -118,8 +120,7 @@ def of_texts(bounds: Array, blob: Array, name: str) -> Column:
 
 
 def interleaved(src: Column, dst: Column) -> Column:
-    """src[0], dst[0], src[1] …: the order in which the rows of a batch name them. REQUIRES: equal
-    lengths."""
+    """src[0], dst[0], src[1] …, as a batch's rows name them. REQUIRES: equal lengths."""
     texts, bytes_before = len(src.bounds) - 1, int(src.bounds[-1])
     bounds = np.concatenate((src.bounds, dst.bounds[1:] + bytes_before))
     blob = np.concatenate((src.blob[:bytes_before], dst.blob)) if len(dst.blob) else src.blob
@@ -128,15 +129,49 @@ def interleaved(src: Column, dst: Column) -> Column:
         kinds, keys = _woven(src.kinds, dst.kinds), _woven(src.keys, own)
         return Column(kinds, keys, bounds, blob)
     kinds, keys = np.concatenate((src.kinds, dst.kinds)), np.concatenate((src.keys, own))
-    codes = _woven(_codes(src), _codes(dst) + len(src.keys))
-    return Column(kinds, keys, bounds, blob, codes)
-
-
-def _codes(column: Column) -> Array:
-    return np.arange(len(column.keys)) if column.codes is None else column.codes
+    ours, theirs = (np.arange(len(c.keys)) if c.codes is None else c.codes for c in (src, dst))
+    return Column(kinds, keys, bounds, blob, _woven(ours, theirs + len(src.keys)))
 
 
 def _woven(a: Array, b: Array) -> Array:
     both = np.empty(2 * len(a), a.dtype)
     both[::2], both[1::2] = a, b
     return both
+
+
+def names_of(ids: Array, kinds: Array, keys: Array, bounds: Array, blob: Array) -> Array:
+    """The names of ids in a dictionary with these columns: see `Names.of`."""
+    ids = ids.astype(np.intp, copy=False)
+    kinds, keys = kinds[ids], keys[ids]
+    if not kinds.any():
+        return keys
+    negative, text = kinds == NEGATIVE, kinds == TEXT
+    if not text.any() and not bool((keys[~negative] >> np.uint64(63)).any()):
+        return keys.view(np.int64)
+    names = np.empty(keys.shape, object)
+    whole = ~text
+    names[whole] = keys[whole].astype(object)
+    names[negative] = keys.view(np.int64)[negative].astype(object)
+    names[text] = _texts(keys[text], bounds, blob)
+    return names
+
+
+def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
+    """These texts, as str. Many are gathered in compiled code, and made by pyarrow."""
+    if len(numbers) < MANY:
+        data, of_text = blob.data, numbers.astype(np.intp)
+        places = zip(bounds[of_text].tolist(), bounds[of_text + 1].tolist(), strict=True)
+        return [str(data[start:end], "utf-8") for start, end in places]
+
+    pyarrow = importlib.import_module("pyarrow")
+    at = numbers.astype(np.intp)
+    offsets = np.zeros(len(at) + 1, np.int64)
+    np.cumsum(bounds[at + 1] - bounds[at], out=offsets[1:])
+    into = np.empty(int(offsets[-1]), np.uint8)
+    ends = offsets[1:]
+    from .table import copy_texts
+
+    copy_texts(id(numbers), len(at), id(bounds), id(blob), id(ends), id(into))
+    buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(into)]
+    array = pyarrow.LargeStringArray.from_buffers(len(at), buffers[1], buffers[2])
+    return array.to_numpy(zero_copy_only=False)

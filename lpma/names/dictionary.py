@@ -1,17 +1,15 @@
 """The dictionary of names: text and integers of 64 bits, to the graph's dense ids and back.
 
 Idea: ids are given in the order of first insertion and never taken back, not even when a vertex is
-removed. So the dictionary only grows at its end, the ids are as dense as they can be, and what it
-was at any time is a prefix of what it is now: a copy of it (for a snapshot, a file, a checkpoint)
-is a length. All names are in one compiled hash table (`table.py`). The integer 5 and the text "5"
-are two names.
+removed. So the dictionary only grows at its end, and what it was at any time is a prefix of what it
+is now: a copy of it (for a snapshot, a file, a checkpoint) is a length. All names are in one
+compiled hash table (`table.py`). The integer 5 and the text "5" are two names.
 
 A batch that is refused after its names were looked up gives back the ids that it made (`shrink`).
 
 Why a stream that is replayed gives the same ids. A record is looked up when it is buffered, after
-it was journaled, and the journal's order is the order of buffering. Whether a row is looked up
-depends only on the records before it: a bad record, a repeat and a late row are not, nor are they
-in a replay. Now let a checkpoint hold the dictionary with all ids given when it was cut, or later:
+it was journaled, in the journal's order. Whether a row is looked up depends only on the records
+before it. Now let a checkpoint hold the dictionary with all ids given when it was cut, or later:
 
 1. What was waiting then is in the journal and decoded again. All its names are known, and keep
    their ids.
@@ -22,8 +20,8 @@ in a replay. Now let a checkpoint hold the dictionary with all ids given when it
 
 So ids that are ahead of the graph do no harm, and a checkpoint needs no dictionary of its own age.
 Nor do they harm a query or a deletion: one about a name that nothing has inserted yet means the
-vertex UNKNOWN, which never has an edge; when it is done again, the name may have an id by now, from
-an insertion after it, and at its own place that vertex has no edge either.
+vertex UNKNOWN, which never has an edge; nor has, at that place, the vertex of an id from a later
+insertion.
 
 Invariants: 1. What an image or a frozen dictionary can see never changes: what lies below the
 counts that it was made with. 2. Every id below `count` is in the table. 3. At most half of it is
@@ -34,23 +32,24 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments.convert import MAX_NAME_BYTES, MAX_VERTEX
-from ..arrays import Array
-from ..errors import FormatError, TooManyNames
-from .column import TEXT, Column, Name
+from ..arguments.convert import MAX_NAME_BYTES, MAX_VERTEX, as_array
+from ..arrays import Array, places_of, to_host
+from ..errors import BatchError, FormatError, TooManyNames, VertexError
+from .column import MAX_NAME, TEXT, Column, Name, names_of
 from .files import NamesImage, column_of_file, read
-from .forms import Form, form_of_keys
-from .frozen import FrozenNames, names_of, places
+from .forms import Form, flattened, form_of_keys
 from .given import column_of, name_of
 
 UNKNOWN = MAX_VERTEX  # the id of every name that has none
 MAX_IDS = MAX_VERTEX  # 0 … 2^32 − 3
 _SMALLEST = 1024
+_NO_DICTIONARY = "{}: its columns are no dictionary of names"
 MOST_KNOWN = 1 << 16
 
 
@@ -91,6 +90,8 @@ class Names:
             np.zeros(_SMALLEST, np.uint8), np.zeros(_SMALLEST, np.uint64),
             np.zeros(_SMALLEST + 1, np.int64), np.zeros(8 * _SMALLEST, np.uint8),
         )  # fmt: skip
+        # The columns of a file, and its name, while they are not in the table yet.
+        self._late: tuple[Column, str] | None = None
 
     def __len__(self) -> int:
         """How many names have an id, whether their vertices are still in the graph or not."""
@@ -111,28 +112,24 @@ class Names:
     # Names to ids ----------------------------------------------------------------------------
 
     def find(self, name: Name) -> int | None:
-        """The id of a name, None if nothing has named it yet. Raises BatchError for what is no
-        name."""
+        """The id of a name, None if it has none. Raises BatchError for what is no name."""
         id = self.id_of(name, "name")
         return None if id == UNKNOWN else id
 
     def id_of(self, name: Any, argument: str) -> int:
-        """The id of one name, UNKNOWN if it has none. Raises BatchError, which names the
-        argument."""
-        known = self._known.get(name) if type(name) in (int, str) else None
-        if known is not None:
-            return known
-        return self._remembered(name_of(name, argument), self.look_up)
+        """The id of one name, UNKNOWN if it has none. Raises BatchError, naming the argument."""
+        return self._remembered(name, argument, self.look_up)
 
     def give(self, name: Any, argument: str) -> int:
         """The id of one name, which gets one if it has none. Raises BatchError."""
+        return self._remembered(name, argument, self.assign)
+
+    def _remembered(self, name: Any, argument: str, call: Callable[[Column], Array]) -> int:
+        """The id that `call` finds, kept for the next time if it is one."""
         known = self._known.get(name) if type(name) in (int, str) else None
         if known is not None:
             return known
-        return self._remembered(name_of(name, argument), self.assign)
-
-    def _remembered(self, name: Name, call: Callable[[Column], Array]) -> int:
-        """The id that `call` finds, kept for the next time if it is one."""
+        name = name_of(name, argument)
         id = int(call(column_of(name, "name"))[0])
         if id != UNKNOWN:
             if len(self._known) >= MOST_KNOWN:
@@ -155,7 +152,9 @@ class Names:
             given = np.ones(len(names), np.bool_) if gives is None else gives
             return self._assign(names, given, self._tags(names))
         # The tags are computed where the entries lie in order: a text elsewhere is in no cache.
-        used, tags = self._first_codes(names), self._tags(names)
+        tags, codes = self._tags(names), np.ascontiguousarray(names.codes)
+        seen, order = np.zeros(len(tags), np.uint8), np.empty(len(tags), np.int64)
+        used = order[: self._table.first_seen(id(codes), len(codes), id(seen), id(order))]
         ids = np.empty(len(names.keys), np.uint32)
         column = Column(names.kinds[used], names.keys[used], names.bounds, names.blob)
         ids[used] = self._assign(column, np.ones(len(used), np.bool_), tags[used])
@@ -175,15 +174,10 @@ class Names:
                 )
             self._grow()
 
-    def _first_codes(self, names: Column) -> Array:
-        """The entries that occur, in the order of their first appearance. REQUIRES: codes."""
-        assert names.codes is not None
-        codes, entries = np.ascontiguousarray(names.codes), len(names.keys)
-        seen, order = np.zeros(entries, np.uint8), np.empty(entries, np.int64)
-        return order[: self._table.first_seen(id(codes), len(codes), id(seen), id(order))]
-
     def _tags(self, names: Column) -> Array:
         """uint32[n]: the tag of each entry."""
+        if self._late is not None:
+            self._enter(*self._late)
         tags = np.empty(len(names.keys), np.uint32)
         self._table.hash(*_ids(names), len(tags), self._room.seed, id(tags))
         return tags
@@ -246,7 +240,7 @@ class Names:
         other = Names(self.limit)
         room = self._room
         other._room = Room(room.seed, *(column.copy() for column in room[1:]))
-        other._counts = self._counts.copy()
+        other._counts, other._late = self._counts.copy(), self._late
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -280,12 +274,30 @@ class Names:
         return cls.of_columns(*read(path), os.fspath(path))
 
     @classmethod
-    def of_columns(cls, kinds: Array, keys: Array, ends: Array, blob: Array, file: str) -> Names:
-        """The dictionary with these columns: see files.py. Raises FormatError if they are none."""
+    def of_columns(
+        cls, kinds: Array, keys: Array, ends: Array, blob: Array, file: str, is_late: bool = False
+    ) -> Names:
+        """The dictionary with these columns: see files.py. is_late: its table, which shows whether
+        a name occurs twice, is made when one is first looked up. Raises FormatError."""
         names, column = cls(), column_of_file(kinds, keys, ends, blob)
-        if column is None or not np.array_equal(names.assign(column), np.arange(len(kinds))):
-            raise FormatError(f"{file}: its columns are no dictionary of names")
+        if column is None:
+            raise FormatError(_NO_DICTIONARY.format(file))
+        names._room = names._room._replace(
+            kinds=column.kinds, keys=column.keys, bounds=column.bounds, blob=column.blob
+        )
+        names._counts[:] = len(column), len(column.bounds) - 1
+        names._late = column, file
+        if not is_late:
+            names._enter(column, file)
         return names
+
+    def _enter(self, column: Column, file: str) -> None:
+        made = Names(self.limit)
+        made._room = made._room._replace(seed=self._room.seed)  # of whoever enters them meanwhile
+        if not np.array_equal(made.assign(column), np.arange(len(column))):
+            raise FormatError(_NO_DICTIONARY.format(file))
+        self._room, self._counts = made._room, made._counts
+        self._late = None  # at last: other threads may look names up
 
 
 def _ids(names: Column | Room) -> tuple[int, int, int, int]:
@@ -297,3 +309,88 @@ def _longer(array: Array, size: int) -> Array:
     longer = np.zeros(size, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+class FrozenNames:
+    """What the rows of a snapshot go by: `Snapshot.names`. It never changes, and may be read from
+    any thread.
+
+    >>> g = lpma.Graph(names=True, device="cpu")
+    >>> g.insert("alice", "bob")
+    >>> names = g.snapshot().names
+    >>> g.insert("alice", "carol")                  # not in the snapshot
+    >>> len(names), names.of([1, 0]).tolist(), names.find("carol")
+    (2, ['bob', 'alice'], None)
+    """
+
+    def __init__(self, names: Names, count: int, ids: Array | None = None) -> None:
+        self._names = names
+        self._count = count
+        self._device_ids = ids
+
+    @cached_property
+    def _ids(self) -> Array | None:
+        """uint32, rising: the id behind each row; None: the row itself."""
+        return None if self._device_ids is None else np.asarray(to_host(self._device_ids))
+
+    def __len__(self) -> int:
+        """How many names there are: of a compact snapshot one for each row."""
+        return self._count if self._device_ids is None else len(self._device_ids)
+
+    def of(self, rows: Any) -> Array:
+        """The names of these rows, NumPy's on every device: uint64[n] if all are integers and none
+        is negative, int64[n] if all fit that, else objects, each an int or a str. rows: integers,
+        an array or a list. Raises IndexError on one that is none, BatchError on anything else."""
+        rows = places(rows, len(self), "rows")
+        return self._names.of(rows if self._ids is None else self._ids[rows])
+
+    def with_rows(self, ids: Array) -> FrozenNames:
+        """The same names for other rows. ids: uint32, rising: the id behind each row."""
+        return FrozenNames(self._names, self._count, ids)
+
+    @cached_property
+    def form(self) -> Form:
+        """Of the columns that hold any of these names: see forms.py."""
+        return self._names.form(np.arange(self._count) if self._ids is None else self._ids)
+
+    def columns(self, end: str, rows: Array) -> dict[str, Array]:
+        """The names of rows as columns that a file of typed columns takes, the first called `end`:
+        see forms.py. They have the same names and types whatever the rows."""
+        return flattened(end, self.of(rows), self.form)
+
+    def find(self, name: Name, what: str = "name") -> int | None:
+        """The row of a name; None if no row goes by it. Raises BatchError for what is no name."""
+        row = int(self.look_up(column_of(name_of(name, what), what))[0])
+        return None if row < 0 else row
+
+    def look_up(self, names: Column) -> Array:
+        """int64[n]: the rows of names, -1 for each that no row goes by."""
+        ids = self._names.look_up(names).astype(np.int64)
+        if self._ids is None:
+            return np.where(ids < self._count, ids, -1)
+        return places_of(ids, self._ids)
+
+    def row(self, name: Any, what: str = "vertex") -> int:
+        """The row of a name. Raises VertexError if there is none; `what` names the argument."""
+        row = self.find(name, what)
+        if row is not None:
+            return row
+        asked, hint = name_of(name, what), ""
+        other: Name | None = None
+        if isinstance(asked, int):
+            other, hint = str(asked), "; the text is there, in quotes"
+        elif asked.isascii() and asked.isdigit() and int(asked) <= MAX_NAME:
+            other, hint = int(asked), "; the integer is there, without quotes"
+        if other is None or self.find(other) is None:
+            hint = ""
+        raise VertexError(f"{what}: there is no vertex {asked!r:.60}{hint}")
+
+
+def places(given: Any, count: int, name: str) -> Array:
+    """intp[n]: integers from 0 to count - 1. Raises IndexError on others, or BatchError."""
+    column = np.atleast_1d(to_host(as_array(given, name)))
+    if column.size and column.dtype.kind not in "iu":
+        raise BatchError(f"{name}: integers from 0 on, not {column.dtype}")
+    if column.size and not 0 <= int(column.min()) <= int(column.max()) < count:
+        raise IndexError(f"{name} go from 0 to {count - 1}")
+    return column.astype(np.intp, copy=False)

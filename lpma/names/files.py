@@ -73,13 +73,16 @@ def column_of_file(kinds: Array, keys: Array, ends: Array, blob: Array) -> Colum
         return None
     bounds = np.zeros(len(ends) + 1, np.int64)
     bounds[1:] = ends
-    sizes, of_text = np.diff(bounds), kinds == TEXT
-    good = len(kinds) == len(keys) and int(kinds.max(initial=0)) <= TEXT
-    good = good and int(bounds[-1]) == len(blob)
-    good = good and bool((keys[kinds == NEGATIVE] >> np.uint64(63)).all())
-    good = good and bool(((sizes >= 1) & (sizes <= MAX_NAME_BYTES)).all())
-    good = good and np.array_equal(keys[of_text], np.arange(len(ends), dtype=np.uint64))
-    good = good and not bool((blob[bounds[:-1]] & _CONTINUES == _INSIDE).any())
+    sizes = np.diff(bounds)
+    good = (
+        len(kinds) == len(keys)
+        and int(kinds.max(initial=0)) <= TEXT
+        and int(bounds[-1]) == len(blob)
+        and bool((keys[kinds == NEGATIVE] >> np.uint64(63)).all())
+        and bool(((sizes >= 1) & (sizes <= MAX_NAME_BYTES)).all())
+        and np.array_equal(keys[kinds == TEXT], np.arange(len(ends), dtype=np.uint64))
+        and not bool((blob[bounds[:-1]] & _CONTINUES == _INSIDE).any())
+    )
     try:
         str(blob.data, "utf-8")
     except UnicodeDecodeError:

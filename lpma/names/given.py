@@ -1,12 +1,13 @@
 """What callers give as names becomes a column: lists, arrays, columns of data frames, one name.
 
 A column that comes from Arrow (pyarrow's own, or of pandas, polars or DuckDB, which offer it) is
-read where it lies; if it is dictionary-encoded, each distinct name is looked up once. Text that
-Python holds is joined and encoded in one go. pyarrow is imported only for columns of Arrow's."""
+read where it lies; of a dictionary-encoded one, each distinct name is looked up once. Text that
+Python holds is encoded in one go. pyarrow is imported only for columns of Arrow's."""
 
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,7 @@ def column_of(values: Any, name: str) -> Column:
 
 
 def _scalar(value: Any, name: str) -> Column:
-    one = _of_items([name_of(value, name)], name)
-    return Column(one.kinds, one.keys, one.bounds, one.blob, is_scalar=True)
+    return replace(_of_items([name_of(value, name)], name), is_scalar=True)
 
 
 def _as_items(values: Any, name: str) -> Any:
@@ -89,20 +89,11 @@ def _of_items(items: list[Any] | tuple[Any, ...], name: str) -> Column:
                 continue
     if types == {str}:
         return of_texts(*_encoded(items, name), name)
-    return _of_mixed([_checked(item, name, f": row {i}") for i, item in enumerate(items)], name)
-
-
-def _of_mixed(items: list[Name], name: str) -> Column:
-    """REQUIRES: each item is a name."""
-    kinds = np.fromiter(
-        (TEXT if isinstance(x, str) else x < 0 for x in items), np.uint8, len(items)
-    )
-    of_text = np.flatnonzero(kinds == TEXT)
-    texts = of_texts(*_encoded([x for x in items if isinstance(x, str)], name), name)
-    keys = np.fromiter(
-        (0 if isinstance(x, str) else x & MAX_NAME for x in items), np.uint64, len(items)
-    )
-    keys[of_text] = texts.keys
+    n, names = len(items), [_checked(item, name, f": row {i}") for i, item in enumerate(items)]
+    texts = of_texts(*_encoded([x for x in names if isinstance(x, str)], name), name)
+    kinds = np.fromiter((TEXT if isinstance(x, str) else x < 0 for x in names), np.uint8, n)
+    keys = np.fromiter((0 if isinstance(x, str) else x & MAX_NAME for x in names), np.uint64, n)
+    keys[kinds == TEXT] = texts.keys
     return Column(kinds, keys, texts.bounds, texts.blob)
 
 
@@ -169,25 +160,20 @@ def _is_missing(item: Any) -> bool:
 
 def _of_arrow(values: Any, name: str) -> Column | None:
     """The column of anything that offers itself to Arrow; None of anything else."""
-    if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
+    is_stream = hasattr(values, "__arrow_c_stream__")
+    if not is_stream and not hasattr(values, "__arrow_c_array__"):
         return None
-    if getattr(getattr(values, "dtype", None), "kind", "") == "O" and _is_plain(values.dtype):
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
         return None  # objects of pandas, which Arrow would have to guess the type of
     pyarrow = importlib.import_module("pyarrow")
-    if hasattr(values, "__arrow_c_stream__"):
-        array = pyarrow.chunked_array(values).combine_chunks()
-    else:
-        array = pyarrow.array(values)
+    array = pyarrow.chunked_array(values).combine_chunks() if is_stream else pyarrow.array(values)
     if isinstance(array, pyarrow.ChunkedArray):
         array = pyarrow.concat_arrays(array.chunks)
     if array.null_count:
         row = as_numpy(array.is_null()).argmax()
         raise BatchError(_wrong(name, f": row {row}", None))
     return _of_arrow_array(pyarrow, array, name)
-
-
-def _is_plain(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype)
 
 
 def _of_arrow_array(pyarrow: Any, array: Any, name: str) -> Column:
@@ -197,8 +183,7 @@ def _of_arrow_array(pyarrow: Any, array: Any, name: str) -> Column:
         if entries.null_count:
             row = int(as_numpy(entries.is_null())[codes].argmax())
             raise BatchError(_wrong(name, f": row {row}", None))
-        column = _of_arrow_array(pyarrow, entries, name)
-        return Column(column.kinds, column.keys, column.bounds, column.blob, codes)
+        return replace(_of_arrow_array(pyarrow, entries, name), codes=codes)
     if types.is_integer(array.type):
         return of_integers(as_numpy(array))
     if types.is_floating(array.type):

@@ -2,9 +2,8 @@
 
 Idea: names lie in the dictionary's own columns, by id. A slot of the table holds an id and a tag,
 32 bits of the name's hash, at most half of the slots are filled, and a probe compares names only
-where the tags are equal. So a name of text takes its bytes and 30 to 60 more, a third of what a
-Python dict takes. Only the newest ids are ever removed, newest first, which leaves the table as it
-was before they came; so linear probing needs no tombstones.
+where the tags are equal. So a name of text takes its bytes and 30 to 60 more, a third of a Python
+dict. Only the newest ids are removed, newest first: so linear probing needs no tombstones.
 
 Tricks: the place of a name is the low bits of its tag, so that a table that grows is filled without
 a look at the names. All tags of a column are computed first; then what a probe will read is asked
@@ -158,12 +157,9 @@ def assign(
 ) -> int:  # fmt: skip
     """Fill `ids` from `first` on. A name that has no id gets the next one where gives[i], else
     UNKNOWN. counts: int64[2], ids and texts in the dictionary; room, text_room and blob_room are
-    for so many in all. Stops where there is no room for a name, and returns where that was;
-    otherwise n."""
-    names, own = (
-        _names(kinds, keys, bounds, blob),
-        _names(own_kinds, own_keys, own_bounds, own_blob),
-    )
+    for so many in all. Returns n, or where there was no room for a name."""
+    names = _names(kinds, keys, bounds, blob)
+    own = _names(own_kinds, own_keys, own_bounds, own_blob)
     gives, tags, slots, ids, counts = data(gives), data(tags), data(slots), data(ids), data(counts)
     mask = np.uint64(last)
     for i in range(first, n):

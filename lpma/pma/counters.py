@@ -65,8 +65,7 @@ class Stats:
         return self.rebalances_by_layer, self.segments_by_layer, self.slots_by_layer
 
     def note_windows(self, windows: Array, held: Array | int = 0) -> None:
-        """Windows that were rebalanced, and the edges that they held afterwards. Both by layer,
-        from layer 0 on."""
+        """Windows that were rebalanced, and the edges that they held afterwards, by layer."""
         n = len(windows)
         self.rebalances_by_layer[:n] += windows
         self.segments_by_layer[:n] += windows << np.arange(n)

@@ -22,17 +22,16 @@ LOWER_LEAF, LOWER_ROOT = 0.0, 0.3
 
 @lru_cache(maxsize=128)
 def bounds(m: int, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """(most, least): int64[m+1], the edges a window of each layer 0 … m may and must hold in a
-    store of whole levels."""
+    """(most, least): int64[m+1], by layer, of the windows of a store of whole levels."""
     most, least = window_bounds(Size(m), segment_size)  # where all windows of a layer are alike
     return most[:, 0].copy(), least[:, 0].copy()
 
 
 @lru_cache(maxsize=128)
 def window_bounds(size: Size, segment_size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """(most, least): int64[m+1, 8], the edges that window w of layer x may and must hold: entry
-    [x, w mod 8]. Windows of a layer differ only where the last level is there in part, and then
-    only in layers 0 to 2 (layout.py). A segment that is not there has room for nothing."""
+    """(most, least): int64[m+1, 8], the edges that window w of layer x may and must hold: entry [x,
+    w mod 8]. They differ within a layer only if the last level is there in part, in layers 0 to 2
+    (layout.py). A segment that is not there has room for nothing."""
     m = size.m
     held = [int(is_there(rank, size)) for rank in range(PERIOD)]
     segments = np.empty((m + 1, PERIOD), np.int64)  # that are there, of each window
@@ -58,10 +57,8 @@ def root_bounds(size: Size, segment_size: int) -> tuple[int, int]:
 
 def by_level(counts: npt.NDArray[Any], size: Size, segment_size: int) -> npt.NDArray[np.float64]:
     """float64[m+1]: the share of the slots that are filled, in the head and in each level, of those
-    that are there. counts: integers [2^(m+1)] by window (backend/values.py), on the host.
-
-    Level x holds the segments whose rank is an odd multiple of 2^(m - x) (layout.py): of
-    what is left, every other one."""
+    that are there. counts: integers [2^(m+1)] by window, on the host. Level x holds the segments
+    whose rank is an odd multiple of 2^(m - x): of what is left, every other one."""
     m = size.m
     held = counts[1 << m :]
     filled = np.zeros(m + 1)

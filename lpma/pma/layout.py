@@ -70,9 +70,8 @@ NOTHING = Size(0)  # the head alone
 
 
 def even_layer(size: Size, segment_size: int) -> int:
-    """The layer whose windows are spread evenly when a store has got a part of a level more: that
-    of EVEN_SLOTS slots, which a CUDA block can stage; 0 where these do not all have their share of
-    the part."""
+    """The layer of EVEN_SLOTS slots, which a CUDA block can stage: its windows are spread evenly
+    when a store has got a part of a level; 0 where these do not all have a share of it."""
     layer = min((EVEN_SLOTS // segment_size).bit_length() - 1, size.m)
     return layer if layer >= 3 else 0
 
@@ -116,13 +115,6 @@ def level_and_offset(rank: int, m: int) -> tuple[int, int]:
 def level_slots(level: int, segment_size: int) -> int:
     """How many slots a level's allocation has."""
     return segment_size << max(level - 1, 0)
-
-
-def rank_of(level: int, offset: int, m: int) -> int:
-    """Inverse of `level_and_offset`."""
-    if level == 0:
-        return 0
-    return (2 * offset + 1) << (m - level)
 
 
 def heap_number(rank: int, m: int) -> int:

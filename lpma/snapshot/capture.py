@@ -20,21 +20,23 @@ from ..pma.density import by_level
 from ..pma.keys import HALF, LOW
 from ..store.history import joined, newest
 from ..store.lpma import LPMA
-from . import compact, incremental, presence, row_versions
+from . import compact, presence, row_versions
+from .columns import facts_of
 from .deferred import NOT_YET, DeferredColumns, Taker
+from .row_versions import Batches, Delta, Lineage, Rows, RowVersion, contiguous
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..names import Names
 
 MAX_SNAPSHOT_BYTES = 1 << 31  # of indptr: 2^28 vertices
+KEPT_BYTES = 1 << 26  # of the rows that a graph keeps for the next snapshot
 
 
 def begin_snapshot(
     stores: Stores, names: Names | None, is_compact: bool, max_bytes: int, read: Callable[..., Any]
 ) -> Callable[[], Snapshot]:
-    """See Graph.begin_snapshot. read: calls a function under the graph's lock. What is returned
-    needs no lock."""
+    """See Graph.begin_snapshot. read: calls a function under the lock; the result needs none."""
     store = stores.out
     n = stores.largest_vertex() + 1
     if not is_compact:
@@ -45,7 +47,7 @@ def begin_snapshot(
     if on_host and n <= compact.ROWS_PER_SLOT * store.num_slots:
         return partial(compact.of_rows, _of_all_rows(stores, n, None, read), names)
     slots = store.backend.slots(store.segments)
-    return partial(compact.of_keys, *slots, n, _facts(stores), names)
+    return partial(compact.of_keys, *slots, n, facts_of(stores), names)
 
 
 def refuse_large(rows: int, max_bytes: int) -> None:
@@ -67,13 +69,11 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     # Before anything else: a device is at work on rows while the rest is put together.
     if backend.merges_rows:
         rows: tuple[Any, Any] = NOT_YET, NOT_YET
-        views[row_versions.KEY] = incremental.next_rows(
-            stores, n, stored, lambda: backend.csr_rows(*shape)
-        )
+        views[row_versions.KEY] = _next_rows(stores, n, stored, lambda: backend.csr_rows(*shape))
     else:
         rows = backend.csr_rows(*shape)
     columns: tuple[Any, Any] = None, None
-    facts, added, taker, late = _facts(stores), _added(stores), backend.taker(), None
+    facts, added, taker, late = facts_of(stores), _added(stores), backend.taker(), None
     if stores.weight_dtype is not None or store.has_times:
         columns, late = (NOT_YET, NOT_YET), _deferred(stores, stored, read, taker)
     frozen = None if names is None else names.frozen(rows=n)
@@ -82,13 +82,30 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     )
 
 
-def _facts(stores: Stores) -> dict[str, Any]:
-    return {
-        "num_edges": stores.num_edges,
-        "version": stores.version,
-        "time": stores.time,
-        "directed": stores.directed,
-    }
+def _next_rows(stores: Stores, n: int, m: int, make: Callable[[], tuple[Array, Array]]) -> Lineage:
+    """The rows of the present version: n, with m entries in all. make: makes indptr int64[n+1] and
+    indices uint32[m] from the store. REQUIRES: the backend `merges_rows`."""
+    last = stores.last
+    if last is not None and last.version == stores.version and last.rows.num_rows == n:
+        return Lineage(last, None)
+    backend = stores.out.backend
+    batches = None if last is None else _changed_since(stores, last)
+    if last is None or batches is None:
+        since, now = None, Rows(n, m, backend.rows_with, contiguous(*make()))
+    else:
+        since, now = Delta(last, batches), last.rows.after(n, m, batches)
+    state = RowVersion(stores.version, now)
+    stores.last = state if 8 * (n + 1) + 4 * m <= KEPT_BYTES else None
+    return Lineage(state, since)
+
+
+def _changed_since(stores: Stores, state: RowVersion) -> Batches | None:
+    """What changed since a version; None if that is unknown, or too much to merge."""
+    batches = stores.history.since(state.version)
+    if batches is None:
+        return None
+    keys = sum([len(keys) for keys, _ in batches])
+    return None if keys * row_versions.SHARE > state.rows.num_entries else batches
 
 
 def _deferred(

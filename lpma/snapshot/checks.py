@@ -21,8 +21,8 @@ MOST_ROWS = np.iinfo(np.uint32).max
 
 
 def check_types(arrays: dict[str, Any]) -> None:
-    """Raise BatchError unless these arrays of a snapshot, by their names, have one dimension and
-    the dtypes of its attributes, and lie on one device. Optional ones may be None."""
+    """Raise BatchError unless these arrays of a snapshot have one dimension and the dtypes of its
+    attributes, and lie on one device. Optional ones may be None."""
     for name, dtypes, _, _, is_optional in columns.ALL:
         array = arrays[name]
         wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
@@ -41,8 +41,8 @@ def check_types(arrays: dict[str, Any]) -> None:
 
 
 def check_lengths(n: int, m: int, arrays: dict[str, Any], names: Any) -> None:
-    """Raise BatchError unless the columns among the arrays of a snapshot of n rows and m entries,
-    and the names of its rows, fit it. Each may be None."""
+    """Raise BatchError unless the columns of a snapshot of n rows and m entries, and the names of
+    its rows, fit it. Each may be None."""
     lengths = {"row": n, "entry of indices": m}
     each_of = {column.name: column.each for column in columns.ALL if column.each}
     for name, each in {**each_of, "names": "row"}.items():
@@ -79,9 +79,8 @@ def check_rows(indptr: Array, indices: Array) -> None:
 
 
 def check_graph(indptr: Array, indices: Array, num_edges: int, directed: bool) -> None:
-    """Raise BatchError unless these are the rows of a snapshot: as `check_rows`, each row sorted
-    and without repeats, of an undirected graph both directions of each edge, and `num_edges` of
-    them."""
+    """Raise BatchError unless these are a snapshot's rows: as `check_rows`, sorted, without
+    repeats, with both directions of an undirected edge, and `num_edges` edges."""
     _check_rows(indptr, indices, is_sorted=True, is_symmetric=not directed)
     m = edges = len(indices)
     if not directed:
@@ -124,8 +123,8 @@ def _check_rows(indptr: Array, indices: Array, is_sorted: bool, is_symmetric: bo
 
 
 def _disorder(indptr: Array, indices: Array) -> Array:
-    """bool[max(m - 1, 0)]: whether each entry but the first does not rise above the one before it,
-    though both are of one row. On a device places out of bounds wrap around, and harm nobody."""
+    """bool[max(m - 1, 0)]: whether each entry but the first, if it does not begin a row, does not
+    rise above the one before. On a device places out of bounds wrap around, and harm nobody."""
     xp = array_module(indices)
     m = len(indices)
     begins = xp.zeros(m + 1, np.bool_)

@@ -5,6 +5,7 @@ A further column also needs a field in `Csr` and `Csr._trusted`, and whatever fi
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,3 +39,12 @@ KEPT = tuple(f"_{name}" for name in ARRAYS)  # the attributes that this project 
 REQUIRED = tuple(column.name for column in ALL if not column.is_optional)
 ROWS = tuple(f"_{name}" for name in REQUIRED)  # of KEPT, those that are made together
 OF_EDGES = tuple(f"_{column.name}" for column in ALL if column.each == "entry of indices")
+FACTS = ("num_edges", "version", "time", "directed")  # what a snapshot says beside its arrays
+
+
+def facts_of(graph: Any) -> dict[str, Any]:
+    """The facts of whatever has them."""
+    return dict(zip(FACTS, _facts(graph), strict=True))
+
+
+_facts = attrgetter(*FACTS)  # calls no function of Python's

@@ -2,9 +2,9 @@
 
 Idea: the copy, for which the graph is locked, and what is computed from it are two steps, so that a
 stream waits for the first only. If rows do not outnumber slots by much, the copy is an ordinary
-snapshot, and a table gives each row its new number: one look-up an edge. If ids are so far apart
-that such rows would take more memory than the edges, the keys are copied: their sorted ends are the
-vertices, and each target is looked up in a table of them (on a device, by a binary search).
+snapshot, and a table gives each row its new number. If ids are so far apart that such rows would
+take more memory than the edges, the keys are copied: their sorted ends are the vertices, and each
+target is looked up in a table of them (on a device, by a binary search).
 
 Trick: sources need no search, since both rows and keys rise. Passes that look up the targets are
 cut into pieces, between which `threads.stopped_by` may end them.
@@ -24,18 +24,18 @@ from ..cpu.threads import run_all
 from ..errors import LpmaError, OutOfMemory
 from ..pma.keys import LOW
 from . import deferred, presence
+from .columns import facts_of
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..names import Names
-    from ..names.stored import StoredNames
 
 
 ROWS_PER_SLOT = 4  # up to which the copy is one of rows, which then take some 50 bytes a slot
 PIECE = 1 << 20  # edges that a thread renumbers per turn
 
 
-def of_rows(s: Snapshot, names: Names | StoredNames | None) -> Snapshot:
+def of_rows(s: Snapshot, names: Names | None) -> Snapshot:
     """The same with a row for each vertex, in the order of their ids, which are `ids`. Weights and
     times are copied as late as those of `s`. REQUIRES: `s` has a row for every id."""
     assert s._ids is None, "the rows have been renumbered"
@@ -48,16 +48,14 @@ def of_rows(s: Snapshot, names: Names | StoredNames | None) -> Snapshot:
             indices = _in_pieces(xp, lambda part: row_of[part], indices)
             # Rows that are left out are empty, so that each row ends where the next one begins.
             indptr = xp.concatenate([indptr[:-1][present], indptr[-1:]])
-    return Snapshot._trusted(
-        indptr, indices, num_edges=s.num_edges, version=s.version, time=s.time,
-        directed=s.directed, ids=ids, names=None if names is None else names.frozen(ids),
-        **deferred.shared(s),
-    )  # fmt: skip
+    frozen = None if names is None else names.frozen(ids)
+    given = facts_of(s) | deferred.shared(s)
+    return Snapshot._trusted(indptr, indices, **given, ids=ids, names=frozen)
 
 
 def of_keys(
     keys: Array, weights: Array | None, times: Array | None, rows: int, facts: dict[str, Any],
-    names: Names | StoredNames | None,
+    names: Names | None,
 ) -> Snapshot:  # fmt: skip
     """The same of all slots of a graph with `rows` rows, by rising key, markers included. facts:
     those fields of the snapshot that are no arrays."""

@@ -3,8 +3,8 @@
 Snapshot (snapshot.py) adds the exports, which read nothing else.
 
 Each array has two attributes: its name, as callers get it (read_only.py), and the name after an
-underscore, as this project's kernels read it. Nobody writes to the latter, which later snapshots
-and views share. `Csr._trusted` takes arrays that nobody else has; the constructor is for callers,
+underscore, as this project's kernels read it: nobody writes to that, since later snapshots and
+views share it. `Csr._trusted` takes arrays that nobody else has; the constructor is for callers,
 and checks and copies its arguments.
 
 A writable copy (`Csr.copy`) has the arrays under their names only. They are checked whenever they
@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import Array, array_module, count_true, device_of, on_device
 from . import checks, columns, presence, row_versions
-from .columns import ARRAYS, KEPT, OF_EDGES, REQUIRED, ROWS
+from .columns import ARRAYS, FACTS, KEPT, OF_EDGES, REQUIRED, ROWS
 from .deferred import KEY as LATE
 from .deferred import NOT_YET, DeferredColumns, Taker
 from .read_only import copied, hand_out
@@ -110,8 +110,8 @@ class Csr:
         return made
 
     def _with(self, **changes: Any) -> Self:
-        """The same snapshot with some arguments of `_trusted` changed. It shares the views if only
-        the names are changed, otherwise it starts with none."""
+        """The same snapshot with some arguments of `_trusted` changed. It shares the views only if
+        nothing but the names is changed."""
         if changes.keys() == {"names"}:
             made = object.__new__(type(self))
             vars(made).update(vars(self) | changes)
@@ -166,13 +166,13 @@ class Csr:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled or copied: late arrays are made, and the lineage is dropped."""
-        if WRITABLE not in vars(self):
+        if WRITABLE in vars(self):  # it has nothing but what it was given
+            state = dict(vars(self))
+        else:
             for name in (*ROWS, *OF_EDGES):
                 getattr(self, name)  # which makes it, if it is late
-        state = dict(vars(self))
-        if WRITABLE not in state:  # else it has nothing but what it was given
-            for name in (TAKER, "present", *ARRAYS):
-                state.pop(name, None)
+            left_out = {TAKER, "present", *ARRAYS}
+            state = {name: value for name, value in vars(self).items() if name not in left_out}
         views = {name: view for name, view in self.views.items() if name != row_versions.KEY}
         return state | {"views": type(self.views)(views)}
 
@@ -188,11 +188,10 @@ class Csr:
     @property
     def num_vertices(self) -> int:
         """Vertices: the rows that are `present`."""
-        found: int | None = self.views.get("num_vertices")
-        if found is None:
+        if "num_vertices" not in self.views:
             with device_of(self._indptr):
-                found = self.views.setdefault("num_vertices", count_true(self._present))
-        return found
+                return int(self.views.setdefault("num_vertices", count_true(self._present)))
+        return int(self.views["num_vertices"])
 
     @property
     def _present(self) -> Array:
@@ -219,7 +218,7 @@ class Csr:
         _added: Array | None
 
 
-_FACTS = ("num_edges", "version", "time", "directed", "names")
+_FACTS = (*FACTS, "names")
 
 
 class _Rows(NamedTuple):
@@ -276,8 +275,9 @@ class _HandedOut:
             given = vars(s).setdefault(self._name, _copied_for(taker, array))
             if taker is not None:
                 taker.arrive()  # whichever thread made the copy
-        elif self._name in REQUIRED:
-            given = hand_out(array, _checked_rows(s))
+        elif self._name in REQUIRED:  # one object for both arrays says that they belong together
+            rows = _Rows(s._indptr, s._indices, s.num_edges, s.directed)
+            given = hand_out(array, s.views.setdefault("checked rows", rows))
         else:
             given = hand_out(array, array)
         return vars(s).setdefault(self._name, given)
@@ -301,15 +301,6 @@ class _Forgetful(dict[str, Any]):
 
     def setdefault(self, name: str, view: Any = None) -> Any:
         return view
-
-
-def _checked_rows(s: Csr) -> _Rows:
-    """One object for both arrays of rows, which says that they belong together."""
-    found: _Rows | None = s.views.get("checked rows")
-    if found is None:
-        made = _Rows(s._indptr, s._indices, s.num_edges, s.directed)
-        found = s.views.setdefault("checked rows", made)
-    return found
 
 
 def _rows_checked(

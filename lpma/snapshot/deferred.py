@@ -2,8 +2,8 @@
 
 Weights and times are three quarters of a snapshot's bytes, and most snapshots of a stream are taken
 for an algorithm that reads neither. So a snapshot copies the rows only. Reading the weights or the
-times copies both, under the graph's lock. Before a batch changes anything, it copies them for a
-snapshot that still exists; so does the finalizer of the graph.
+times copies both, under the graph's lock; so does a batch before it changes anything, and the
+finalizer of the graph, for snapshots that still exist.
 
 Invariant: while the graph's lock is free and columns are not copied, the store is as it was when
 the snapshot was taken.
@@ -69,8 +69,8 @@ class DeferredColumns:
 
 
 def shared(snapshot: Any) -> dict[str, Any]:
-    """The columns of a snapshot as `Csr._trusted` takes them for another one with the same edges:
-    as late as they are."""
+    """The columns of a snapshot, as late as they are, for `Csr._trusted` of another with its
+    edges."""
     late = vars(snapshot).get(KEY)
     if late is not None:
         return {"weights": NOT_YET, "times": NOT_YET, "late": late}

@@ -2,9 +2,8 @@
 batch.
 
 It is short because it needs no fresh pages: an image that is no longer needed lends its memory to
-the next. The file holds the sorted slots (keys, weights, times), not the gaps between them: loading
-spreads them evenly again. The names of a graph with names are columns of their own, in the order of
-the ids: see `names/files.py`. container.py says how the bytes lie.
+the next. The file holds the sorted slots (keys, weights, times), which loading spreads evenly
+again, and the names of a graph with names (`names/files.py`). container.py says how the bytes lie.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,8 +27,6 @@ from .csr import Csr
 
 if TYPE_CHECKING:
     from ..names import Names
-
-T = TypeVar("T")
 
 FORMAT = "lpma graph"
 COLUMNS = ("keys", "weights", "times")
@@ -71,8 +67,7 @@ class Image:
 
     @property
     def slots(self) -> tuple[Array, Array | None, Array | None]:
-        """The keys, weights and times, None where the graph has none. Raises BatchError as `write`
-        does."""
+        """The keys, weights and times, None where there are none. Raises BatchError as `write`."""
         self._refuse_spent()
         return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
 
@@ -107,31 +102,22 @@ def take(stores: Stores, options: Options, names: Names | None, old: Image | Non
     if not n * width <= memory.nbytes <= max(SPARE * n * width, SMALL_BYTES):
         del memory  # before more is allocated
         memory = store.backend.host_memory(n * width)
-    dtypes: dict[str, Any] = {"keys": np.uint64}
-    if options.times:
-        dtypes["times"] = np.int64
-    if options.dtype is not None:
-        dtypes["weights"] = options.dtype
     columns, start = {}, 0
-    for name, dtype in dtypes.items():
-        end = start + n * np.dtype(dtype).itemsize
+    for name, dtype in sorted(_dtypes_of(options).items()):  # those of eight bytes first
+        end = start + n * dtype.itemsize
         columns[name] = memory[start:end].view(dtype)
         start = end
     keys, weights, times = columns["keys"], columns.get("weights"), columns.get("times")
     store.backend.copy_slots(store.segments, keys, weights, times)
-    header = {
-        "format": FORMAT,
-        **options.header(),
-        "version": stores.version,
-        "time": stores.time,
-    }
+    facts = {"version": stores.version, "time": stores.time}
+    header = {"format": FORMAT, **options.header(), **facts}
     kept = {x: columns[x] for x in COLUMNS if x in columns}
     return Image(header, kept | ({} if names is None else names.image().columns()), memory)
 
 
 def slots_of(s: Csr) -> tuple[Array, Array | None, Array | None]:
-    """The slots of a graph with a snapshot's contents, by rising key, on the host. Vertices without
-    edges have markers."""
+    """A snapshot as a graph's slots, by rising key, on the host; vertices by themselves have
+    markers."""
     indptr, indices = np.asarray(to_host(s._indptr)), np.asarray(to_host(s._indices))
     rows = row_numbers(indptr, len(indices))
     alone = np.asarray(to_host(s._present)).copy()
@@ -154,25 +140,16 @@ def slots_of(s: Csr) -> tuple[Array, Array | None, Array | None]:
     return keys[order], columns[0], columns[1]
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What a graph's file holds. The keys strictly rise; weights and times are present if the
-    options say so, with the same length."""
-
-    options: Options
-    version: int
-    time: int
-    keys: Array
-    weights: Array | None
-    times: Array | None
-    slots: Slots
-    names: Names | None
+def _dtypes_of(options: Options) -> dict[str, np.dtype[Any]]:
+    """The columns of a graph's file, in their order, names apart."""
+    times: np.dtype[Any] | None = np.dtype(np.int64) if options.times else None
+    dtypes = {"keys": np.dtype(np.uint64), "weights": options.dtype, "times": times}
+    return {name: dtype for name, dtype in dtypes.items() if dtype is not None}
 
 
-def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
+def read(path: str | os.PathLike[str] | io.BytesIO) -> tuple[GraphFile, Names | None, Any]:
     """Read a file that an image wrote, on the disk or in memory. Raises FormatError on any other,
-    and OSError if it cannot be read. ENSURES: whatever the file is, what is returned are the
-    contents of a graph."""
+    and OSError. ENSURES: whatever the file is, what is returned are a graph's contents."""
     file = GraphFile(path)
     columns = {name: file.reader.read(name) for name in file.reader.columns}
     file.reader.close()
@@ -182,19 +159,12 @@ def read(path: str | os.PathLike[str] | io.BytesIO) -> Saved:
     assert keys is not None
     slots = host_columns.survey(keys, weights, times, file.options.directed)
     file.check(slots)
-    names = file.names(columns.__getitem__, _dictionary)
-    return Saved(file.options, file.version, file.time, keys, weights, times, slots, names)
-
-
-def _dictionary(*columns: Any) -> Names:
-    from ..names import Names
-
-    return Names.of_columns(*columns)
+    names = file.names(columns.__getitem__)
+    return file, names, (keys, weights, times, slots)
 
 
 class GraphFile:
-    """The file of a graph, open: what its header says, and what is true of its columns. Raises as
-    `read` does."""
+    """The file of a graph, open: what its header says of its columns. Raises as `read` does."""
 
     def __init__(self, path: str | os.PathLike[str] | io.BytesIO) -> None:
         self.name = name = container.name_of_source(path)
@@ -210,11 +180,7 @@ class GraphFile:
         numbers: Any = reader.header
         try:
             self.options = Options.of_header(reader.header)
-            dtypes: dict[str, np.dtype[Any]] = {"keys": np.dtype(np.uint64)}
-            if self.options.dtype is not None:
-                dtypes["weights"] = self.options.dtype
-            if self.options.times:
-                dtypes["times"] = np.dtype(np.int64)
+            dtypes = _dtypes_of(self.options)
             self.columns = list(dtypes)
             found = [reader.columns[name] for name in dtypes]
             self.version, self.time = int(numbers["version"]), int(numbers["time"])
@@ -237,13 +203,15 @@ class GraphFile:
         if self.options.names and names is not None and slots.largest >= names.length:
             raise FormatError(f"{self.name}: a vertex has no name")
 
-    def names(self, read: Callable[[str], Array], make: Callable[..., T]) -> T | None:
-        """What the vertices go by, made of columns; None without names. read: a column by its
-        name."""
+    def names(self, read: Callable[[str], Array], is_late: bool = False) -> Names | None:
+        """What the vertices go by, or None. read: a column by its name; is_late: see
+        Names.of_columns."""
         if not self.options.names:
             return None
+        from ..names import Names
         from ..names.files import COLUMNS as OF_NAMES
 
         if not self.reader.columns.keys() >= set(OF_NAMES):
             raise FormatError(f"{self.name}: its vertices have names, which are not there")
-        return make(*map(read, OF_NAMES), self.name)
+        kinds, keys, ends, text = map(read, OF_NAMES)
+        return Names.of_columns(kinds, keys, ends, text, self.name, is_late)

@@ -1,8 +1,7 @@
 """Which rows of a graph are vertices: those that an edge leaves or enters, and those added alone.
 
-A graph has a *row* for every id up to the largest present, and most programs count rows. A
-*vertex* is a row that is present: an edge leaves it, an edge enters it, or it was added by itself.
-An id that was never seen, or whose last edge was deleted, has a row but is not a vertex.
+A graph has a *row* for every id up to the largest present. A *vertex* is a row that is present: an
+edge leaves it, an edge enters it, or it was added by itself.
 
 Idea: a bool for each row. Out-edges show in `indptr`; the rest is one pass over the targets. If ids
 are so sparse that the bools would take more memory than the keys, the ids are sorted instead or, on

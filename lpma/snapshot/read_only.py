@@ -4,8 +4,7 @@ A snapshot, what algorithms cache with it, and later snapshots read the same mem
 read-only views on the host, and copies on a device, where no array can be read-only.
 
 Numba compiles a kernel for writable arrays, and again for read-only ones. So shared arrays are kept
-writable, under names that begin with an underscore; the package reads those, and never writes to
-them.
+writable, under names that begin with an underscore, and the package never writes to them.
 """
 
 from __future__ import annotations
@@ -31,9 +30,6 @@ class SharedArray(np.ndarray[Any, Any]):
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
-
-    def __reduce__(self) -> Any:
-        return np.array(self).__reduce__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return np.array(self).__reduce_ex__(protocol)
@@ -67,8 +63,7 @@ def copied(array: Any) -> Any:
 
 
 def alias_for_kernels(array: Any) -> Any:
-    """A caller's array as kernels take it: itself, or a writable alias if it is read-only. Kernels
-    only read it."""
+    """A caller's array, or a writable alias if it is read-only: for kernels, which only read."""
     if on_device(array) or array.flags.writeable:
         return array
     return np.asarray(_Alias(array))

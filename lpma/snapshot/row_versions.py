@@ -1,6 +1,12 @@
 """The rows of one version of a graph, on the CPU, made when they are first read: contiguous or
 scattered.
 
+Idea: most streams take a snapshot after every batch, and a batch changes few of the edges. So a
+graph keeps the rows of its last snapshot (`RowVersion`), and the next ones are made from them and
+the keys that changed since, not by a pass over the whole store (capture.py). What algorithms derive
+from rows can be updated in the same way (algorithms/views): a snapshot knows the version of its
+rows, and how it follows from an earlier one (`Lineage`).
+
 *Contiguous* rows lie one behind the other, as a Snapshot has them. *Scattered* rows lie anywhere in
 one memory, each from a start to an end. Either are made from those of an earlier version and the
 keys that changed since (lpma/cpu/merged.py): contiguous ones by a copy of all entries with the
@@ -16,6 +22,9 @@ Invariants:
 1. What rows hold never changes: each part of a memory is taken once (`Memory.take`).
 2. Rows hold the contiguous and the scattered rows of one earlier version each, and the keys since:
    at most one for every SHARE entries. So no chain of them grows.
+
+Source: our own; Dhulipala et al., "Low-latency graph streaming using compressed purely-functional
+trees", PLDI 2019, share what did not change between versions by trees instead.
 """
 
 from __future__ import annotations
@@ -63,6 +72,10 @@ class ContiguousRows(NamedTuple):
     indices: Array  # uint32[m]
     memory: Memory  # which the indices are the first of
 
+    def scattered(self) -> ScatteredRows:
+        """The same rows, seen as scattered ones."""
+        return scattered(self.indptr, self.indices, self.memory.entries)
+
 
 class ScatteredRows(NamedTuple):
     """Rows anywhere: those of u are entries[starts[u]:ends[u]], sorted."""
@@ -92,8 +105,7 @@ def scattered(indptr: Array, indices: Array, entries: Array | None = None) -> Sc
 
 
 class Rows:
-    """See the module. Its methods may be called by any thread: what two of them make at once is
-    alike."""
+    """See the module. Any thread may call its methods: what two make at once is alike."""
 
     def __init__(
         self, num_rows: int, num_entries: int, merge: Merge, contiguous: ContiguousRows | None,
@@ -139,11 +151,11 @@ class Rows:
         """The rows scattered, unless they are contiguous."""
         nearest, contiguous = self._before, self._contiguous
         if contiguous is not None:
-            return _all_of(contiguous)
+            return contiguous.scattered()
         scattered = self._scattered
         if scattered is None and nearest is not None:
             self._scattered = scattered = self._made_scattered(*nearest)
-        return _all_of(self.contiguous()) if scattered is None else scattered[0]
+        return self.contiguous().scattered() if scattered is None else scattered[0]
 
     def _made_scattered(
         self, before: ScatteredRows, memory: Memory, batches: Batches
@@ -175,7 +187,7 @@ class Rows:
                 contiguous = self.contiguous()
         if contiguous is not None:
             before, since = contiguous, batches
-            nearest = _all_of(contiguous), contiguous.memory, batches
+            nearest = contiguous.scattered(), contiguous.memory, batches
         elif scattered is not None:
             nearest = *scattered, batches
         elif nearest is not None:
@@ -184,17 +196,12 @@ class Rows:
 
 
 def net(batches: Batches) -> tuple[Array, Array]:
-    """The keys of edges that batches changed, each once and ascending, and whether each is there
-    after them."""
+    """The keys of edges that batches changed, once each, ascending; whether each is there now."""
     keys, there = newest(*(batches[0] if len(batches) == 1 else joined(batches)))
     is_marker = (keys & LOW) == LOW
     if is_marker.any():
         keys, there = keys[~is_marker], there[~is_marker]
     return keys, there
-
-
-def _all_of(rows: ContiguousRows) -> ScatteredRows:
-    return scattered(rows.indptr, rows.indices, rows.memory.entries)
 
 
 KEY = "followed"  # in a snapshot's views: its Lineage
@@ -218,14 +225,12 @@ class Delta:
 
     @cached_property
     def changes(self) -> tuple[Array, Array]:
-        """The keys, uint64, each once, ascending, without vertex markers; and whether each is an
-        edge now."""
+        """The keys, uint64, each once, ascending, no markers; and whether each is an edge now."""
         return net(self.batches)
 
 
 class Lineage(NamedTuple):
-    """The version of a snapshot's rows, and how it came from an earlier one; None: it was made
-    anew."""
+    """The version of a snapshot's rows, and the earlier one it was made from, if any."""
 
     state: RowVersion
     since: Delta | None

@@ -42,19 +42,17 @@ class Snapshot(Csr):
     those with an edge out or in, and those in `added`. In a compact snapshot, and in one made by
     hand without `added`, every row is a vertex.
 
-    Weights and times are copied when one of them is first read, or before the next batch: whoever
-    reads neither does not pay for them. On the CPU the rows of a small graph are those of the
-    snapshot before with the changes merged in, which is done when they are first read, and takes
-    memory then.
+    Weights and times are copied when one of them is first read, or before the next batch. On the
+    CPU the rows of a small graph are those of the snapshot before with the changes merged in, which
+    is done when they are first read, and takes memory then.
 
-    Snapshots share arrays, with those of later versions too. So on the CPU arrays are read-only;
-    whoever asks for one by DLPack gets a copy. `copy` makes a snapshot that may be written to.
+    Snapshots share arrays. So on the CPU arrays are read-only; whoever asks for one by DLPack gets
+    a copy. `copy` makes a snapshot that may be written to.
 
     On a device the arrays are CuPy's, which cannot be read-only. An attribute is a copy there, made
-    when it is first read and kept: to write to it changes that attribute and nothing else, neither
-    what algorithms and exports read nor another snapshot. It is complete for whatever is enqueued
-    afterwards on the stream that is current when it is first read, and on the one that was when the
-    snapshot was taken; another stream must wait for one of them.
+    when it is first read and kept: to write to it changes nothing else. It is complete for whatever
+    is enqueued afterwards on the stream that is current when it is first read, and on the one that
+    was when the snapshot was taken; another stream must wait for one of them.
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert([0, 0, 2], [1, 2, 0], weight=[0.5, 1.5, 2.0])
@@ -204,7 +202,7 @@ class Snapshot(Csr):
         0  ann  bob     1.0
         1  bob  cem     1.0
         """
-        return tables.to_pandas(self)
+        return tables.as_pandas(tables.to_arrow(self), "to_pandas()")
 
     def to_polars(self) -> Any:
         """polars.DataFrame of the columns of `to_arrow`, most of which it shares. Raises
@@ -214,7 +212,7 @@ class Snapshot(Csr):
         >>> g.snapshot().to_polars().rows()
         [('ann', 'bob', 1.0), ('bob', 'cem', 1.0)]
         """
-        return tables.to_polars(self)
+        return tables.as_polars(tables.to_arrow(self), "to_polars()")
 
     def frame(self, library: str | OfRows = "auto", found: Any = None, /, **columns: Any) -> Any:
         """A table with a row for each vertex present: `vertex`, its name or id, beside what
@@ -283,7 +281,7 @@ class Snapshot(Csr):
         ...     list(networkx.read_graphml(f"{directory}/g.graphml"))
         ['ann', 'bob', 'cem']
         """
-        xml.write_graphml(self, path)
+        xml.write(self, path, "graphml")
 
     def write_gexf(self, path: StrPath) -> None:
         """Write the graph of `to_networkx` to a file NAME.gexf, as `write_graphml`.
@@ -295,7 +293,7 @@ class Snapshot(Csr):
         ...     list(networkx.read_gexf(f"{directory}/g.gexf"))
         ['ann', 'bob', 'cem']
         """
-        xml.write_gexf(self, path)
+        xml.write(self, path, "gexf")
 
     def write_npz(self, path: StrPath) -> None:
         """Write the arrays and the facts about them to a NumPy archive NAME.npz, which `read_npz`

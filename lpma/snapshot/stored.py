@@ -1,12 +1,10 @@
 """A saved graph that is only read: its snapshots come straight from the file, and no store is made.
 
-Idea: a file holds the sorted keys of a graph, which are its rows: sources rise, and targets lie in
-order. So one pass over the file finds all that `Graph.load` would: it verifies every checksum and
-that the contents are a graph's, writes the targets, and lists where rows begin. What has been seen
-is in the cache of a core, so that little more than the targets is ever in memory. Weights and times
-are read again when a snapshot's are first read.
-
-If ids are far apart, the keys are read, and their vertices are found by a table (compact.py).
+Idea: a file holds the sorted keys of a graph, which are its rows. So one pass over the file
+verifies every checksum and that the contents are a graph's, writes the targets, and lists where
+rows begin; little more than the targets is ever in memory. Weights and times are read again when a
+snapshot's are first read. If ids are far apart, the keys are read, and their vertices are found by
+a table (compact.py).
 
 Requires compiled kernels, and an answer on the host.
 """
@@ -27,17 +25,17 @@ from ..backend import cpu_backend, is_cuda
 from ..cpu import ready
 from ..engine.vertices import check_taken
 from ..pma.keys import LOW, Slots
-from ..pma.layout import NOTHING, Size
+from ..pma.layout import NOTHING
 from ..store.sizing import Sizing
-from . import compact
 from .capture import MAX_SNAPSHOT_BYTES, refuse_large
+from .columns import facts_of
+from .compact import ROWS_PER_SLOT, of_keys, of_rows
 from .deferred import NOT_YET, Columns, DeferredColumns
 from .image import GraphFile
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..names import Names
-    from ..names.stored import StoredNames
 
 
 def can_read(device: str) -> bool:
@@ -46,8 +44,7 @@ def can_read(device: str) -> bool:
 
 
 class StoredGraph:
-    """What `Graph` says of a saved graph on the CPU, without the updates and the queries. Raises as
-    `Graph.load` does."""
+    """What `Graph` says of a saved graph on the CPU, only read. Raises as `Graph.load` does."""
 
     device = "cpu"
 
@@ -62,7 +59,7 @@ class StoredGraph:
         self._num_slots = file.reader.columns["keys"].length
         self._indices = np.empty(self._num_slots, np.uint32)
         self._slots, self._sources, self._starts = self._scanned()
-        self.names: StoredNames | Names | None = file.names(file.reader.read, _dictionary)
+        self.names: Names | None = file.names(file.reader.read, is_late=True)
         self._markers = np.empty(0, np.int64)  # where they are among the slots
         self._added = np.empty(0, np.uint32)
         if self._slots.markers:
@@ -70,10 +67,21 @@ class StoredGraph:
         self.num_rows = self._slots.largest + 1
         stored = self._num_slots - self._slots.markers
         self.num_edges = stored if self.directed else (stored + self._slots.loops) // 2
+        # Of the store that `Graph.load` would make.
+        backend = cpu_backend(True)()
+        size_for = Sizing(backend, self.segment_size, options.global_merge).size_for
+        sizes = [size_for(self._num_slots, NOTHING)]
+        self.levels, self.segments = sizes[0].m, sizes[0].segments
+        self.density = self._num_slots / (self.segment_size * self.segments)
+        if options.predecessors:
+            sizes.append(size_for(len(self._indices), NOTHING))
+        # On the CPU a store takes as many bytes as its segments would alone.
+        alone = backend.empty(self.segment_size, self.weight_dtype, self.has_times).nbytes
+        self.nbytes = sum(alone * size.segments + backend.buffer_bytes for size in sizes)
 
     def _scanned(self) -> tuple[Slots, Array, Array]:
-        """(what the slots are, uint32: the source of each row that has any, int64: where it
-        begins). Writes the targets."""
+        """(what the slots are; uint32: sources; int64: where each's row begins). Writes the
+        targets."""
         from ..cpu.column_kernels import Survey, list_rows
 
         survey, names, targets = Survey(self.directed), self._file.columns, self._indices
@@ -111,9 +119,7 @@ class StoredGraph:
     @cached_property
     def num_vertices(self) -> int:
         """Vertices present."""
-        return (
-            self._of_all_rows.num_vertices if self._has_dense_ids else self.snapshot(True).num_rows
-        )
+        return (self._of_all_rows if self._has_dense_ids else self.snapshot(True)).num_vertices
 
     def snapshot(self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
         """See Graph.snapshot."""
@@ -121,23 +127,15 @@ class StoredGraph:
             refuse_large(self.num_rows, max_bytes)
             names = None if self.names is None else self.names.frozen(rows=self.num_rows)
             return self._of_all_rows._with(names=names)
-        return self._renumbered()
-
-    def _renumbered(self) -> Snapshot:
         if self._has_dense_ids:
-            return compact.of_rows(self._of_all_rows, self.names)
+            return of_rows(self._of_all_rows, self.names)
         columns = {name: self._file.reader.read(name) for name in self._file.columns}
         rest = columns.get("weights"), columns.get("times")
-        return compact.of_keys(columns["keys"], *rest, self.num_rows, self._facts, self.names)
+        return of_keys(columns["keys"], *rest, self.num_rows, facts_of(self), self.names)
 
     @property
     def _has_dense_ids(self) -> bool:
-        return self.num_rows <= compact.ROWS_PER_SLOT * self._num_slots
-
-    @property
-    def _facts(self) -> dict[str, Any]:
-        names = "num_edges", "version", "time", "directed"
-        return {name: getattr(self, name) for name in names}
+        return self.num_rows <= ROWS_PER_SLOT * self._num_slots
 
     @cached_property
     def _of_all_rows(self) -> Snapshot:
@@ -147,7 +145,7 @@ class StoredGraph:
         columns: Columns = (NOT_YET, NOT_YET) if len(self._file.columns) > 1 else (None, None)
         late = DeferredColumns(self._alone, self._columns) if columns[0] is NOT_YET else None
         return Snapshot._trusted(
-            indptr, self._indices, *columns, **self._facts, added=self._added, late=late
+            indptr, self._indices, *columns, **facts_of(self), added=self._added, late=late
         )
 
     def _alone(self, copy: Callable[[], Columns]) -> Columns:
@@ -161,44 +159,3 @@ class StoredGraph:
             column = self._file.reader.read(name)
             found[name] = np.delete(column, self._markers) if len(self._markers) else column
         return found.get("weights"), found.get("times")
-
-    # -- the store that `Graph.load` would make ---------------------------------------------------
-
-    @cached_property
-    def _size(self) -> Size:
-        return self._size_for(self._num_slots)
-
-    def _size_for(self, slots: int) -> Size:
-        backend, options = cpu_backend(True)(), self._file.options
-        return Sizing(backend, self.segment_size, options.global_merge).size_for(slots, NOTHING)
-
-    @property
-    def levels(self) -> int:
-        """See Graph.levels."""
-        return self._size.m
-
-    @property
-    def segments(self) -> int:
-        """See Graph.segments."""
-        return self._size.segments
-
-    @property
-    def density(self) -> float:
-        """See Graph.density."""
-        return self._num_slots / (self.segment_size * self.segments)
-
-    @property
-    def nbytes(self) -> int:
-        """See Graph.nbytes. On the CPU a store takes as many bytes as its segments would alone."""
-        backend = cpu_backend(True)()
-        alone = backend.empty(self.segment_size, self.weight_dtype, self.has_times).nbytes
-        sizes = [self._size]
-        if self._file.options.predecessors:
-            sizes.append(self._size_for(len(self._indices)))
-        return sum(alone * size.segments + backend.buffer_bytes for size in sizes)
-
-
-def _dictionary(*columns: Any) -> StoredNames:
-    from ..names.stored import StoredNames
-
-    return StoredNames(*columns)

@@ -20,8 +20,8 @@ Rows = TypeVar("Rows", bound=Csr)
 
 
 def rows_of(s: Csr, vertices: Any) -> Array:
-    """int64, on the host: the rows of vertices, by id or name. Raises BatchError for one that is
-    not in the snapshot."""
+    """int64, on the host: the rows of vertices, by id or name. Raises BatchError for absent
+    ones."""
     if s.names is not None:
         rows = s.names.look_up(column_of(vertices, "vertices"))
         rows = np.where(rows < s.num_rows, rows, -1)

@@ -1,8 +1,8 @@
 """The latest changes to a graph, within a bound: what `Graph.changes` answers from.
 
 Each batch adds the keys that it inserted and deleted, in order. Insertions and deletions of one key
-take turns. So the net change of a key over several batches is its first change if that equals its
-last, and otherwise nothing.
+take turns, so its net change over several batches is its first change if that equals its last, and
+otherwise nothing.
 
 An entry holds one batch's changes, or those of up to PACKED single operations: two arrays for each
 of those would take ten times the memory of the store's own slot.
@@ -39,25 +39,22 @@ class History:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys and of whether each was inserted."""
         return 9 * (self._keys + len(self._single))
 
     def add(self, version: int, changes: Changed) -> None:
-        """Add the changes that led to a version; None: they are not known, and all is forgotten.
-        May be called again for the same version. Arrays on a device stay there until they are
-        read."""
+        """Add the changes that led to a version, perhaps one that has some; None: they are not
+        known, and all is forgotten. Arrays on a device stay there until they are read."""
         if changes is None:
             self.forget(version)
             return
         count = changes.number if isinstance(changes, Unread) else len(changes[0])
-        if not count:
-            return
-        if self._single:
-            self._pack()
-        self._entries.append((version, count, changes))
-        self._keys += count
-        if self._keys > self._max_keys:
-            self._drop()
+        if count:
+            if self._single:
+                self._pack()
+            self._entries.append((version, count, changes))
+            self._keys += count
+            if self._keys > self._max_keys:
+                self._drop()
 
     def add_one(self, version: int, key: int, inserted: bool) -> None:
         """Add a change of one key, as `add` does."""
@@ -70,12 +67,10 @@ class History:
 
     def _pack(self) -> None:
         """Make an entry of the latest single keys."""
-        if self._single:
-            packed = _entry(self._single)
-            self._single = []
-            self._entries.append(packed)
-            self._keys += packed[1]
-            self._drop()
+        packed, self._single = _entry(self._single), []
+        self._entries.append(packed)
+        self._keys += packed[1]
+        self._drop()
 
     def _drop(self) -> None:
         """Drop the oldest entries, if there is more than there may be."""
@@ -92,8 +87,8 @@ class History:
         self.floor = version
 
     def since(self, version: int) -> list[tuple[Array, Array]] | None:
-        """The (keys, inserted) of the batches after a version, where they lie; None if some of them
-        were dropped."""
+        """(keys, inserted) of the batches after a version, where they lie; None if some are
+        gone."""
         if version < self.floor:
             return None
         found: list[Pair] = []
@@ -113,8 +108,7 @@ class History:
         kept = self.since(since)
         if kept is None:
             return None
-        keys = np.concatenate([np.empty(0, np.uint64), *[to_host(entry[0]) for entry in kept]])
-        inserted = np.concatenate([np.empty(0, np.bool_), *[to_host(entry[1]) for entry in kept]])
+        keys, inserted = joined([(to_host(keys), to_host(inserted)) for keys, inserted in kept])
         src, dst = ends_of(keys)
         counted = (keys & LOW) != LOW  # vertex markers are not edges
         if not directed:
@@ -137,8 +131,7 @@ def joined(batches: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 def newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
-    """The keys, each once and ascending, and whether its last change inserted it. keys, inserted:
-    as `joined` gives them."""
+    """The keys, each once and ascending, and whether its last change inserted it. See `joined`."""
     if not (keys[1:] <= keys[:-1]).any():  # as in one batch that was not applied one at a time
         return keys, inserted
     order = keys.argsort(kind="stable")
@@ -149,6 +142,5 @@ def newest(keys: Array, inserted: Array) -> tuple[Array, Array]:
 
 
 def _entry(single: list[tuple[int, int, bool]]) -> Entry:
-    """What single keys become."""
     versions, keys, inserted = zip(*single, strict=True)
     return np.array(versions), len(keys), (np.array(keys, np.uint64), np.array(inserted))

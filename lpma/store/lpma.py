@@ -139,9 +139,8 @@ class LPMA:
     # -- updates ------------------------------------------------------------------------------
 
     def apply(self, columns: Columns, time: Array, direction: int) -> Changed | PendingBatch:
-        """Apply a batch of edge updates and end it, where there is no other store. time: int64[n],
-        or one for all rows. Returns its changes, or the batch if it is on its way: see pending.py.
-        Raises BatchError."""
+        """Apply a batch of edge updates to the only store. time: int64[n], or one for all rows.
+        Returns its changes, or the batch if it is on its way: see pending.py. Raises BatchError."""
         backend: Any = self.backend  # an overlapping.Overlapping, where it `overlaps`
         operations = len(columns.kind)
         rows = operations * KEYS_A_ROW[direction]  # key operations, loops apart
@@ -213,9 +212,8 @@ class LPMA:
         return changes
 
     def finish_pending(self) -> bool:
-        """Learn what the batch that is on its way came to, if there is one, and count it. Returns
-        False if the device declined it, so that it was applied here. If this fails, the store is
-        `written`."""
+        """Learn what the batch on its way came to, if there is one, and count it. Returns False if
+        the device declined it, and it was applied here. If this fails, the store is `written`."""
         pending = self.pending
         if pending is None:
             return True
@@ -294,10 +292,6 @@ class LPMA:
             segments = self.backend.expand(segments, self.sizing.larger(held))
         return segments
 
-    def rollback(self, prepared: Prepared) -> None:
-        """Give up a prepared batch: the store is as it was."""
-        self.backend.rollback(prepared.located)
-
     def commit(
         self, prepared: Prepared, operations: int, most_changes: int = MAX_CHANGES
     ) -> Committed:
@@ -323,8 +317,8 @@ class LPMA:
         return committed
 
     def account(self, committed: Committed, operations: int, seconds: float) -> None:
-        """Count a batch: what it moved, the operations that changed nothing, the edges that
-        expired, and the figures of invariant 5."""
+        """Count a batch: what it moved, what changed nothing, what expired, and invariant 5's
+        figures."""
         self.counters.note_applied(
             operations, seconds, 2 * self.slot_bytes * committed.held, committed.num_rounds,
             committed.redundant,

@@ -2,15 +2,14 @@
 
 Idea: a device needs the host to launch a batch, and not to finish it. So `Graph.apply` returns once
 the batch is launched and its rows are known to be good. Its outcome (counts, changes) is read when
-the next batch has been launched, or when anybody asks: until then the batch is *pending*. While the
-device moves one batch, the host prepares the next.
+the next batch has been launched, or when anybody asks: until then the batch is *pending*.
 
-Nobody sees the difference, for two reasons. The graph's lock finishes the pending batch before
-every other call. And batches overlap only where nothing can go wrong any more: where the store
-keeps its levels whatever the batches under way come to, and where no decision depends on how long
-one takes. What remains is that the device declines a batch because merging the whole store would be
-cheaper, or its windows are larger than expected. It is then applied in steps; if memory runs out
-for that, the graph is broken, and the error names the batch's version.
+Nobody sees the difference: the graph's lock finishes the pending batch before every other call, and
+batches overlap only where the store keeps its levels whatever the batches under way come to, and no
+decision depends on how long one takes. What remains is that the device declines a batch because
+merging the whole store would be cheaper, or its windows are larger than expected. It is then
+applied in steps; if memory runs out for that, the graph is broken, and the error names the batch's
+version.
 
 Requires: a graph with one store; batches of edge updates whose columns do not lie on the device, as
 a caller may write to those once `apply` has returned.

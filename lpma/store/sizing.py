@@ -2,10 +2,9 @@
 
 The paper's store expands by a level, which doubles it: just after that it is less than half full.
 So does ours on the CPU, where the room makes batches faster. On a device, whose memory is scarce, a
-large one expands by a part of a level (layout.py), by a quarter of its slots at the most,
-so it is 0.72 full or more from there on. What is new is then a segment to every eight ranks, and
-not to every one: so small windows are spread beforehand (growth.py). That moves every slot four
-times while the store doubles, and leaves little to be moved in between.
+large one expands by a part of a level (layout.py), a quarter of its slots at the most: so it is
+0.72 full or more from there on. Small windows are spread beforehand (growth.py), which moves every
+slot four times while the store doubles, and leaves little to be moved in between.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Sizing:
 
     def size_for(self, total: int, size: Size) -> Size:
         """The least size, `size` or larger, whose root has room for `total` slots. Raises
-        StoreTooLarge if the backend cannot number that many segments."""
+        StoreTooLarge."""
         while total > root_bounds(size, self._segment_size)[0]:
             size = self.larger(size)
         most = self._backend.most_levels(self._segment_size)
@@ -72,21 +71,20 @@ class Sizing:
         return steps
 
     def most_cost(self, segments: Segments, rows: int) -> float:
-        """What moving windows may cost a batch of `rows` key operations before global_merge="auto"
-        rebuilds the store. A batch much larger than the store rebuilds it in any case, since that
-        is a load."""
+        """What moving windows may cost a batch of `rows` key operations before the store is
+        rebuilt. A batch much larger than the store rebuilds it in any case, since that is a
+        load."""
         if not self._rebuilds:
             return math.inf
         held, costs = segments.num_slots, self._backend.costs
         if rows > costs.load * held:
             return -1.0
-        most = costs.rebuild * (held + rows)
-        comes_in_parts = segments.size.m >= self._parted_from
-        return most + costs.fresh if comes_in_parts and costs.fresh else most
+        fresh = costs.fresh if segments.size.m >= self._parted_from else 0
+        return costs.rebuild * (held + rows) + fresh
 
     def _least_held(self, rows: int) -> int:
-        """A number of slots from which on a batch of `rows` key operations, each in a leaf of its
-        own, is not cheaper merged with the whole store: see `most_cost`."""
+        """From how many slots on a batch of `rows` key operations, each in a leaf of its own, is
+        not merged with the whole store: see `most_cost`."""
         costs = self._backend.costs
         return max(rows, math.ceil(costs.leaf * rows / costs.rebuild)) if self._rebuilds else 0
 

@@ -103,7 +103,7 @@ def test_planning_publishes_nothing(make: Make, stream: Stream, strategy: str, m
             assert_same(shape(store.backend, published), before)
         assert_same(to_host(published.fences)[1:], before[-1])
         assert published.num_slots == before[1]
-        store.rollback(prepared)
+        store.backend.rollback(prepared.located)
         store.end_batch(staged)
         assert not store.backend.written
         assert_same(shape(store.backend, published), before)

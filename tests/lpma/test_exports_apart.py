@@ -1,5 +1,5 @@
 """Whoever changes what an export returned changes no snapshot, neither this one nor a later one,
-which on the CPU is made from the same arrays (lpma/snapshot/incremental.py)."""
+which on the CPU is made from the same arrays (lpma/snapshot/row_versions.py)."""
 
 from __future__ import annotations
 

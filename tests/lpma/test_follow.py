@@ -1,4 +1,4 @@
-"""Incremental snapshots (lpma/snapshot/incremental.py): the same rows as made anew."""
+"""Incremental snapshots (lpma/snapshot/row_versions.py): the same rows as made anew."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import lpma
 from lpma.backend.numba import snapshot_memory
 from lpma.cpu import merged, pieces
-from lpma.snapshot import incremental
+from lpma.snapshot import capture
 from lpma.snapshot import row_versions as forms
 from lpma.snapshot.row_versions import Delta, Memory, ScatteredRows, lineage_of, scattered
 from tests.support.changes import change
@@ -260,7 +260,7 @@ def test_contents_that_are_replaced_are_not_followed(tmp_path: Path) -> None:
 def test_large_rows_are_not_kept() -> None:
     graph = lpma.Graph(device="cpu")
     many(graph)
-    with patch.object(incremental, "KEPT_BYTES", 100):
+    with patch.object(capture, "KEPT_BYTES", 100):
         graph.snapshot()
     assert graph._stores.last is None
 

@@ -12,9 +12,9 @@ from hypothesis import given
 
 import lpma
 from lpma import FormatError
-from lpma.file import container
 from lpma.snapshot.stored import StoredGraph, can_read
 from tests.lpma.conftest import every_backend
+from tests.support import containers
 from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Config, bursts, configs
 
@@ -156,7 +156,7 @@ def test_a_whole_file_of_a_broken_graph_is_refused(device: str, path: Path, spoi
     g = lpma.Graph(device=device)
     g.insert([1, 2, 2], [2, 3, 4], [0.5, 1.0, 2.0], [1, 2, 3])
     g.save(path)
-    container.write(path, *SPOILED[spoil](*container.read(path)))
+    containers.write(path, *SPOILED[spoil](*containers.read(path)))
     refused(path, device)
 
 
@@ -169,8 +169,8 @@ def test_an_undirected_edge_whose_sides_differ_is_refused(
     g.insert([1, 1, 2, 3], [2, 3, 3, 3], 1.0, [4, 5, 6, 7])
     g.save(path)
     assert lpma.Graph.load(path, device=device).num_edges == 4
-    header, columns = container.read(path)
-    container.write(path, header, columns | {column: first_set(columns[column], 3)})
+    header, columns = containers.read(path)
+    containers.write(path, header, columns | {column: first_set(columns[column], 3)})
     refused(path, device)
 
 
@@ -185,8 +185,8 @@ def test_names_of_another_dtype_are_refused(
     g = lpma.Graph(device=device, names=True)
     g.insert(["a", "a", 7], ["bcd", 7, -7])
     g.save(path)
-    header, columns = container.read(path)
-    container.write(path, header, columns | {column: columns[column].astype(dtype)})
+    header, columns = containers.read(path)
+    containers.write(path, header, columns | {column: columns[column].astype(dtype)})
     refused(path, device)
 
 
@@ -194,7 +194,7 @@ def test_a_negative_name_that_is_none_is_refused(device: str, path: Path) -> Non
     g = lpma.Graph(device=device, names=True)
     g.insert([1, 1, 2], [2, 3, 3])
     g.save(path)
-    header, columns = container.read(path)
+    header, columns = containers.read(path)
     columns["name_kinds"] = first_set(columns["name_kinds"], 1)
-    container.write(path, header, columns)
+    containers.write(path, header, columns)
     refused(path, device)

@@ -7,10 +7,15 @@ import pytest
 from numba import njit
 
 from lpma.backend.numba import addressing
-from lpma.pma.layout import heap_number, level_and_offset, rank_of
+from lpma.pma.layout import heap_number, level_and_offset
 from tests.support.layout_oracles import breadth_first, in_order
 
 TREES = range(8)
+
+
+def rank_of(level: int, offset: int, m: int) -> int:
+    """Inverse of `level_and_offset`."""
+    return 0 if level == 0 else (2 * offset + 1) << (m - level)
 
 
 def test_the_papers_order() -> None:

@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as nps
 import lpma
 from lpma import FormatError
 from lpma.file import container
+from tests.support import containers
 from tests.support.oracles import assert_same
 
 HEADER: dict[str, container.Value] = {
@@ -36,8 +37,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_round_trip(path: Path) -> None:
-    container.write(path, HEADER, COLUMNS)
-    header, columns = container.read(path)
+    containers.write(path, HEADER, COLUMNS)
+    header, columns = containers.read(path)
     assert header == HEADER
     assert [type(value) for value in header.values()] == [type(HEADER[key]) for key in header]
     assert list(columns) == list(COLUMNS)
@@ -45,8 +46,8 @@ def test_round_trip(path: Path) -> None:
 
 
 def test_nothing_at_all(path: Path) -> None:
-    container.write(path, {}, {})
-    assert container.read(path) == ({}, {})
+    containers.write(path, {}, {})
+    assert containers.read(path) == ({}, {})
 
 
 @given(column=nps.arrays(
@@ -54,21 +55,21 @@ def test_nothing_at_all(path: Path) -> None:
     st.integers(0, 50)))  # fmt: skip
 def test_every_dtype(tmp_path_factory: pytest.TempPathFactory, column: Any) -> None:
     path = tmp_path_factory.mktemp("dtypes") / "file"
-    container.write(path, {}, {"x": column[::-1]})
-    read = container.read(path)[1]["x"]
+    containers.write(path, {}, {"x": column[::-1]})
+    read = containers.read(path)[1]["x"]
     assert read.dtype == column.dtype.newbyteorder("<")
     assert read.tobytes() == column[::-1].astype(read.dtype).tobytes()
 
 
 def test_equal_contents_give_equal_files(tmp_path: Path) -> None:
-    container.write(tmp_path / "a", HEADER, COLUMNS)
+    containers.write(tmp_path / "a", HEADER, COLUMNS)
     backwards = dict(reversed(HEADER.items()))
-    container.write(tmp_path / "b", backwards, COLUMNS)
+    containers.write(tmp_path / "b", backwards, COLUMNS)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_every_flipped_byte_is_noticed(path: Path) -> None:
-    container.write(path, HEADER, COLUMNS)
+    containers.write(path, HEADER, COLUMNS)
     whole = path.read_bytes()
     for place in range(len(whole)):
         for flip in (0x01, 0x80, 0xFF):
@@ -76,22 +77,22 @@ def test_every_flipped_byte_is_noticed(path: Path) -> None:
             damaged[place] ^= flip
             path.write_bytes(damaged)
             with pytest.raises(FormatError):
-                container.read(path)
+                containers.read(path)
 
 
 def test_every_cut_and_every_tail_is_noticed(path: Path) -> None:
-    container.write(path, HEADER, COLUMNS)
+    containers.write(path, HEADER, COLUMNS)
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(FormatError):
-            container.read(path)
+            containers.read(path)
     for tail in (b"\0", b"\n", whole):
         path.write_bytes(whole + tail)
         with pytest.raises(FormatError, match="follows"):
-            container.read(path)
+            containers.read(path)
     path.write_bytes(whole)
-    assert container.read(path)[0] == HEADER
+    assert containers.read(path)[0] == HEADER
 
 
 @given(content=st.binary(max_size=200), prefixed=st.booleans())
@@ -101,7 +102,7 @@ def test_foreign_files_are_refused(
     path = tmp_path_factory.mktemp("foreign") / "file"
     path.write_bytes(container.MAGIC * prefixed + content)
     with pytest.raises(FormatError, match="file"):
-        container.read(path)
+        containers.read(path)
 
 
 def forged(header: bytes, body: bytes = b"", version: int = 1, size: int | None = None) -> bytes:
@@ -158,7 +159,7 @@ NO_CRC = struct.pack("<I", 0)
 def test_forgeries_are_refused_without_allocating(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(FormatError):
-        container.read(path)
+        containers.read(path)
 
 
 def test_the_forger_can_write_a_good_file(path: Path) -> None:
@@ -166,7 +167,7 @@ def test_the_forger_can_write_a_good_file(path: Path) -> None:
     good = np.array([7], "<u2").tobytes()
     body = good + struct.pack("<I", zlib.crc32(good))
     path.write_bytes(forged(announce(["x", "uint16", 1], a=2), body))
-    header, columns = container.read(path)
+    header, columns = containers.read(path)
     assert header == {"a": 2}
     assert_same(columns, columns | {"x": np.array([7], np.uint16)})
     assert columns["x"].tolist() == [7]
@@ -188,15 +189,15 @@ def test_the_forger_can_write_a_good_file(path: Path) -> None:
     ({}, {3: np.zeros(2)}),
 ])  # fmt: skip
 def test_what_cannot_be_kept_leaves_the_old_file(path: Path, header: Any, columns: Any) -> None:
-    container.write(path, {"old": 1}, {})
+    containers.write(path, {"old": 1}, {})
     with pytest.raises(ValueError):
-        container.write(path, header, columns)
-    assert container.read(path)[0] == {"old": 1}
+        containers.write(path, header, columns)
+    assert containers.read(path)[0] == {"old": 1}
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 def test_a_missing_file_is_the_systems_error(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        container.read(path)
+        containers.read(path)
     with pytest.raises(OSError):
         lpma.Graph.load(path.parent, device="cpu")

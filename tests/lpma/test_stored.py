@@ -13,6 +13,7 @@ import lpma
 from lpma.errors import BatchError, FormatError, SnapshotTooLarge
 from lpma.file import container
 from lpma.snapshot.stored import StoredGraph, can_read
+from tests.support import containers
 
 ARRAYS = ("indptr", "indices", "weights", "times", "ids", "added", "present")
 FACTS = (
@@ -143,7 +144,7 @@ def test_checksums_of_pieces_are_those_of_the_whole() -> None:
         file = io.BytesIO()
         container.write_to(file, {}, {"x": column})
         assert file.getvalue()[-4:] == zlib.crc32(column.tobytes()).to_bytes(4, "little")
-        np.testing.assert_array_equal(container.read(file)[1]["x"], column)
+        np.testing.assert_array_equal(containers.read(file)[1]["x"], column)
 
 
 def test_a_dictionary_that_is_only_read(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def give_up(g: lpma.Graph) -> None:
         staged = store.backend.stage(columns, np.array([1]), g.weight_dtype)
         direction = FORWARD if g.directed else BOTH
         rows = store.backend.key_rows(staged, columns, direction)
-        store.rollback(store.prepare(staged, rows))
+        store.backend.rollback(store.prepare(staged, rows).located)
         store.end_batch(staged)
 
     g._lock.write(prepare)

@@ -6,7 +6,8 @@ differ from rows only after `snapshot(compact=True)`. In a matrix every row coun
 not a vertex (`Snapshot.present`); networkx gets the vertices alone. Matrices and `edge_index` hold
 both directions of an undirected edge; all others and Matrix Market hold it once.
 
-Other libraries are imported when needed; if one is missing, MissingPackage says how to install it.
+A function that is called as a method of Snapshot is that method, where its docstring stands. Other
+libraries are imported when needed; if one is missing, MissingPackage says how to install it.
 """
 
 from .edges import edge_chunks

@@ -18,13 +18,13 @@ import numpy as np
 
 from ...dependencies import optional_import
 from ...errors import BatchError, FormatError
-from ...file.atomic import StrPath, atomic_write, check_writable
+from ...file.atomic import StrPath, atomic_write
 from .. import checks
-from ..columns import ARRAYS, REQUIRED
+from ..columns import ARRAYS, FACTS, REQUIRED, facts_of
 from ..csr import Csr
 from .edges import to_numpy
 from .matrices import to_scipy
-from .room import refuse_beyond_disk
+from .room import check_target
 
 # What a damaged archive makes NumPy and zipfile raise. TypeError: np.load gives a single .npy as an
 # array, which is not a context manager.
@@ -36,10 +36,8 @@ MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 charac
 
 
 def write_npz(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_npz."""
-    target = check_writable(path, ".npz")
     stored: dict[str, Any] = fields_of(s)
-    refuse_beyond_disk(target, sum(array.nbytes for array in stored.values()) + 4096)
+    check_target(path, ".npz", sum(array.nbytes for array in stored.values()) + 4096)
     with atomic_write(path) as file:
         np.savez(file, **stored)
 
@@ -51,13 +49,8 @@ def fields_of(s: Csr) -> dict[str, Any]:
     host: dict[str, Any] = to_numpy(s)
     if s.names is not None:
         host |= _columns_of_names(s.names.of(np.arange(s.num_rows)))
-    return {
-        **host,
-        "num_edges": np.int64(s.num_edges),
-        "version": np.int64(s.version),
-        "time": np.int64(s.time),
-        "directed": np.bool_(s.directed),
-    }
+    facts = {name: np.array(value)[()] for name, value in facts_of(s).items()}
+    return host | facts  # int64 and bool
 
 
 def _columns_of_names(of_rows: Any) -> dict[str, Any]:
@@ -83,8 +76,7 @@ def _names_of_columns(path: StrPath, fields: dict[str, Any]) -> Any:
 
 
 def arrays_of(path: StrPath) -> dict[str, Any]:
-    """The arrays of NumPy's archive by name. Raises FormatError if it is none or damaged, OSError
-    if it cannot be opened or read."""
+    """The arrays of NumPy's archive by name. Raises FormatError on any other file, and OSError."""
     with open(path, "rb") as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
@@ -105,7 +97,7 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         fields: dict[str, Any] = arrays_of(path)
     except FormatError as error:
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
-    needed = {*REQUIRED, "num_edges", "version", "time", "directed"}
+    needed = {*REQUIRED, *FACTS}
     unknown = set(fields) - needed - {*ARRAYS, *COLUMNS}
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
@@ -120,10 +112,10 @@ def read_npz(path: StrPath) -> dict[str, Any]:
 def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
     """What every consumer of a CSR relies on. Makes Python's numbers of the scalars."""
     try:
-        for name, kind in (("num_edges", int), ("version", int), ("time", int), ("directed", bool)):
+        for name in FACTS:
             if fields[name].shape != ():
                 raise BatchError(f"{name}: must be a scalar")
-            fields[name] = kind(fields[name])
+            fields[name] = (bool if name == "directed" else int)(fields[name])
         arrays = {name: fields.get(name) for name in ARRAYS}
         checks.check_types(arrays)
         indptr, indices = fields["indptr"], fields["indices"]
@@ -136,10 +128,8 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
 
 
 def write_matrix_market(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_matrix_market."""
     io = optional_import("scipy.io", "scipy", "write_matrix_market()")
-    target = check_writable(path, ".mtx")
-    refuse_beyond_disk(target, s.num_edges * MATRIX_MARKET_BYTES_PER_EDGE + 4096)
+    check_target(path, ".mtx", s.num_edges * MATRIX_MARKET_BYTES_PER_EDGE + 4096)
     with atomic_write(path) as file:
         io.mmwrite(
             file,

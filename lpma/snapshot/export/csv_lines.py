@@ -24,7 +24,7 @@ _COMMA, _END, _MINUS, _ZERO = ord(","), ord("\n"), ord("-"), ord("0")
 
 
 class Lines:
-    """The lines of a snapshot's edges. of_rows: what the rows go by, as columns of Arrow's; None:
+    """The lines of a snapshot's edges. of_rows: the names of rows, as Arrow's columns; None:
     ids."""
 
     def __init__(self, of_rows: dict[str, Any] | None) -> None:

@@ -39,7 +39,6 @@ class EdgeList(NamedTuple):
 
 
 def edge_list(s: Csr) -> EdgeList:
-    """See Snapshot.edges."""
     with device_of(s._indices):
         src = row_numbers(s._indptr, len(s._indices)).astype(np.uint32)
         dst, weights, times = s._indices, s._weights, s._times
@@ -55,30 +54,25 @@ def edge_list(s: Csr) -> EdgeList:
     return EdgeList(src, hand_out(dst), weights, times)
 
 
-def arrays(s: Csr) -> dict[str, Any]:
-    """The snapshot's arrays by name, without those it lacks, where they are, not copied: whoever
-    gets them must not be able to write."""
+def _arrays(s: Csr) -> dict[str, Any]:
+    """The snapshot's arrays by name, without those it lacks, where they are, not copied."""
     named = {name: getattr(s, f"_{name}") for name in ARRAYS}
     return {name: array for name, array in named.items() if array is not None}
 
 
 def to_numpy(s: Csr) -> dict[str, Array]:
-    """The snapshot's arrays by name on the host: copied from a device, read-only views else."""
     return {
         name: to_host(array) if on_device(array) else hand_out(array)
-        for name, array in arrays(s).items()
+        for name, array in _arrays(s).items()
     }
 
 
 def to_dlpack(s: Csr) -> dict[str, Any]:
-    """Copies of the snapshot's arrays by name where they are: whoever takes them by DLPack may
-    write to them."""
-    return {name: copied(array) for name, array in arrays(s).items()}
+    return {name: copied(array) for name, array in _arrays(s).items()}
 
 
 def sources(indptr: Array, first: int = 0, last: int | None = None) -> Array:
-    """uint32: the row of each entry first … last-1 of `indices` (default: all of them); on the
-    host."""
+    """uint32, on the host: the row of each entry first … last-1 of `indices`, or of all."""
     last = int(indptr[-1]) if last is None else last
     lo = int(np.searchsorted(indptr, first, "right")) - 1
     hi = int(np.searchsorted(indptr, last, "left"))
@@ -99,8 +93,7 @@ def chunks_as(
     s: Csr, make: Callable[[dict[str, Array]], T], chunk_edges: int | None = None,
     by_row: bool = False,
 ) -> Iterator[T]:  # fmt: skip
-    """make(table) of each table of `edge_chunks`, in order; the next ones are made meanwhile, by
-    all threads."""
+    """make(table) of each table of `edge_chunks`, in order; all threads make the next ones."""
     host = to_numpy(s)
     chunk_edges = CHUNK_EDGES if chunk_edges is None else chunk_edges
     m = len(host["indices"])

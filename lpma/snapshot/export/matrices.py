@@ -45,7 +45,6 @@ def to_scipy(s: Csr) -> Any:
 
 
 def to_cupy(s: Csr) -> Any:
-    """See Snapshot.to_cupy."""
     try:
         cupy = importlib.import_module("cupy")
         sparse = importlib.import_module("cupyx.scipy.sparse")
@@ -70,7 +69,6 @@ def to_cupy(s: Csr) -> Any:
 
 
 def to_networkx(s: Csr) -> Any:
-    """See Snapshot.to_networkx."""
     networkx = optional_import("networkx", "networkx", "to_networkx()")
     needed = s.num_edges * NETWORKX_BYTES_PER_EDGE + s.num_vertices * NETWORKX_BYTES_PER_VERTEX
     refuse_beyond_memory(needed, "a networkx graph")
@@ -89,7 +87,6 @@ def to_networkx(s: Csr) -> Any:
 
 
 def to_igraph(s: Csr) -> Any:
-    """See Snapshot.to_igraph."""
     igraph = optional_import("igraph", "igraph", "to_igraph()")
     refuse_beyond_memory(s.num_edges * IGRAPH_BYTES_PER_EDGE, "an igraph graph")
     rows = np.flatnonzero(to_host(s._present))
@@ -105,7 +102,6 @@ def to_igraph(s: Csr) -> Any:
 
 
 def to_edge_index(s: Csr) -> Array:
-    """See Snapshot.to_edge_index."""
     m, xp = len(s._indices), array_module(s._indices)
     if xp is np:
         refuse_beyond_memory(16 * m, "an edge_index")

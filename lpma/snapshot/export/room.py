@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from ...errors import LpmaError
+from ...file.atomic import StrPath, check_writable
 from ...host import available_memory_bytes
 
 
@@ -22,8 +22,10 @@ def refuse_beyond_memory(needed_bytes: int, what: str) -> None:
         )
 
 
-def refuse_beyond_disk(path: Path, needed_bytes: int) -> None:
-    free = shutil.disk_usage(path.parent).free
+def check_target(path: StrPath, suffix: str, needed_bytes: int) -> None:
+    """Raise PathError unless a file of this suffix may be put there, ExportError without room."""
+    target = check_writable(path, suffix)
+    free = shutil.disk_usage(target.parent).free
     if needed_bytes > free:
         raise ExportError(
             f"{path} may take {needed_bytes / 2**30:.2f} GiB and {free / 2**30:.2f} GiB are free: "

@@ -7,7 +7,7 @@ own from them: a name that ends many edges is not made again for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ import numpy as np
 from ...arguments.scalars import shown
 from ...arrays import Array, to_host
 from ...dependencies import MissingPackage, optional_import
-from ...file.atomic import StrPath, atomic_write, check_writable
+from ...file.atomic import StrPath, atomic_write
 from ..csr import Csr
 from ..vertices import OfRows
-from .edges import chunks_as
-from .room import ExportError, refuse_beyond_disk
+from .edges import chunks_as, named
+from .room import ExportError, check_target
 
 LIBRARIES = ("auto", "pandas", "polars", "arrow")
 
@@ -31,10 +31,7 @@ CSV_BYTES_PER_EDGE = 60  # two ids of 10 digits, a weight of 24 characters, a ti
 def vertex_columns(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
     """What these rows go by as Arrow's columns, "" or, where names are of two types, "" and
     "_number": see names/forms.py."""
-    if s.names is not None:
-        columns = s.names.columns("", rows)
-    else:
-        columns = {"": rows if s._ids is None else np.asarray(to_host(s._ids))[rows]}
+    columns = {"": named(s, rows)} if s.names is None else s.names.columns("", rows)
     return {
         name: pyarrow.array(column, pyarrow.string() if column.dtype == object else None)
         for name, column in columns.items()
@@ -67,14 +64,9 @@ def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
         fields.append(("weight", pyarrow.from_numpy_dtype(s._weights.dtype)))
     if s._times is not None:
         fields.append(("time", pyarrow.int64()))
-    metadata = {
-        "lpma.directed": str(s.directed).lower(),
-        "lpma.rows": str(s.num_rows),
-        "lpma.vertices": str(s.num_vertices),
-        "lpma.version": str(s.version),
-        "lpma.time": str(s.time),
-    }
-    return pyarrow.schema(fields, metadata=metadata)
+    facts = {"directed": str(s.directed).lower(), "rows": s.num_rows, "vertices": s.num_vertices}
+    facts |= {"version": s.version, "time": s.time}
+    return pyarrow.schema(fields, metadata={f"lpma.{x}": str(its) for x, its in facts.items()})
 
 
 def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) -> Iterator[Any]:
@@ -85,7 +77,7 @@ def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) 
         for name, column in table.items():
             held = pyarrow.array(column)
             if of_rows is not None and name in ("src", "dst"):
-                columns += [_whole(named.take(held)) for named in of_rows.values()]
+                columns += [_whole(its.take(held)) for its in of_rows.values()]
             else:
                 columns.append(held)
         return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
@@ -99,27 +91,22 @@ def _whole(column: Any) -> Any:
 
 
 def to_arrow(s: Csr) -> Any:
-    """See Snapshot.to_arrow."""
     pyarrow = optional_import("pyarrow", "pyarrow", "to_arrow()")
     of_rows = _ends_of_all(pyarrow, s)
     schema = _schema(pyarrow, s, of_rows)
     return pyarrow.Table.from_batches(list(_batches(pyarrow, s, schema, of_rows)), schema=schema)
 
 
-def to_pandas(s: Csr) -> Any:
-    """See Snapshot.to_pandas."""
-    optional_import("pandas", "pandas", "to_pandas()")
-    return to_arrow(s).to_pandas()
+def as_pandas(table: Any, purpose: str) -> Any:
+    optional_import("pandas", "pandas", purpose)
+    return table.to_pandas()
 
 
-def to_polars(s: Csr) -> Any:
-    """See Snapshot.to_polars."""
-    polars = optional_import("polars", "polars", "to_polars()")
-    return polars.from_arrow(to_arrow(s))
+def as_polars(table: Any, purpose: str) -> Any:
+    return optional_import("polars", "polars", purpose).from_arrow(table)
 
 
 def frame(s: Csr, library: str, found: Any, columns: dict[str, Any]) -> Any:
-    """See Snapshot.frame."""
     if not isinstance(library, str) or library not in LIBRARIES:
         raise ExportError(f"library: one of {', '.join(LIBRARIES)}, not {shown(library)}")
     if not isinstance(found, OfRows | None):
@@ -132,19 +119,20 @@ def frame(s: Csr, library: str, found: Any, columns: dict[str, Any]) -> Any:
     else:
         table = _of_result(pyarrow, s, found)
     made = pyarrow.table(table)
-    if library == "auto":
-        try:
-            return _as_pandas(made)
-        except MissingPackage:
+    if library == "polars":
+        return as_polars(made, 'frame("polars")')
+    try:
+        return made if library == "arrow" else as_pandas(made, 'frame("pandas")')
+    except MissingPackage:
+        if library == "auto":
             return made
-    ways: dict[str, Callable[[Any], Any]] = {"pandas": _as_pandas, "polars": _as_polars}
-    return ways[library](made) if library in ways else made
+        raise
 
 
 def _of_result(pyarrow: Any, s: Csr, found: Any) -> dict[str, Any]:
     """The columns of a result that holds rows of s, by its vertices."""
     fields = {name: np.asarray(to_host(values)) for name, values in found._asdict().items()}
-    named: dict[str, Any] = {}
+    of_vertices: dict[str, Any] = {}
     for name in found.row_fields:
         rows = fields[name]
         if len(rows) and int(rows.max()) >= s.num_rows:
@@ -154,20 +142,20 @@ def _of_result(pyarrow: Any, s: Csr, found: Any) -> dict[str, Any]:
             compute = optional_import("pyarrow.compute", "pyarrow", "frame()")
             is_row = pyarrow.array(rows >= 0)
             of_rows = {end: compute.if_else(is_row, held, None) for end, held in of_rows.items()}
-        named[name] = {name + end: held for end, held in of_rows.items()}
+        of_vertices[name] = {name + end: held for end, held in of_rows.items()}
     if found.is_by_row:
-        return _of_each_vertex(pyarrow, s, named, fields)
+        return _of_each_vertex(pyarrow, s, of_vertices, fields)
     table: dict[str, Any] = {}
     for name, values in fields.items():
-        table |= named.get(name) or {name: pyarrow.array(np.ascontiguousarray(values))}
+        table |= of_vertices.get(name) or {name: pyarrow.array(np.ascontiguousarray(values))}
     return table
 
 
 def _of_each_vertex(
-    pyarrow: Any, s: Csr, named: dict[str, Any], columns: dict[str, Any]
+    pyarrow: Any, s: Csr, of_vertices: dict[str, Any], columns: dict[str, Any]
 ) -> dict[str, Any]:
-    """The vertices present beside columns with an entry for each row. named: those of them that are
-    vertices, as Arrow's columns."""
+    """The vertices present beside columns with an entry for each row. of_vertices: those of them
+    that are vertices, as Arrow's columns."""
     rows = np.flatnonzero(to_host(s._present))
     table = {f"vertex{name}": held for name, held in vertex_columns(pyarrow, s, rows).items()}
     for name, values in columns.items():
@@ -179,35 +167,21 @@ def _of_each_vertex(
             )
         if name in table:
             raise ExportError(f"frame: {name} is the column of the vertices: choose another name")
-        if name in named:
-            table |= {column: whole.take(rows) for column, whole in named[name].items()}
+        if name in of_vertices:
+            table |= {column: its.take(rows) for column, its in of_vertices[name].items()}
         else:
             table[name] = pyarrow.array(np.ascontiguousarray(held[rows]))
     return table
 
 
-def _as_pandas(table: Any) -> Any:
-    optional_import("pandas", "pandas", 'frame("pandas")')
-    return table.to_pandas()
-
-
-def _as_polars(table: Any) -> Any:
-    return optional_import("polars", "polars", 'frame("polars")').from_arrow(table)
-
-
-def _entry_bytes(s: Csr) -> int:
-    weight = 0 if s._weights is None else s._weights.dtype.itemsize
-    return 4 + weight + (0 if s._times is None else 8)
-
-
 def write_parquet(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_parquet. Row groups have about a million edges. The targets of so many
-    vertices that a dictionary of them would outgrow Parquet's pages have none, which takes half the
-    time."""
+    """In row groups of about a million edges. The targets of so many vertices that a dictionary
+    would outgrow Parquet's pages have none, which takes half the time."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
-    target = check_writable(path, ".parquet")
-    refuse_beyond_disk(target, s.num_edges * (4 + _entry_bytes(s)))
+    columns = (column for column in (s._weights, s._times) if column is not None)
+    sizes = sum(column.dtype.itemsize for column in columns)
+    check_target(path, ".parquet", s.num_edges * (8 + sizes))
     of_rows = _ends_of_all(pyarrow, s)
     schema = _schema(pyarrow, s, of_rows)
     plain = ["dst"] if of_rows is None and s.num_rows > MOST_IN_DICTIONARY else []
@@ -221,10 +195,8 @@ def write_parquet(s: Csr, path: StrPath) -> None:
 
 
 def write_csv(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_csv."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
-    target = check_writable(path, ".csv")
-    refuse_beyond_disk(target, s.num_edges * CSV_BYTES_PER_EDGE + 4096)
+    check_target(path, ".csv", s.num_edges * CSV_BYTES_PER_EDGE + 4096)
     of_rows = _with_numbers(pyarrow, _ends_of_all(pyarrow, s))
     from .csv_lines import Lines  # with Numba, which takes a third of a second to import
 

@@ -24,17 +24,8 @@ MAX_ITEMS = 2_000_000
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_graphml(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_graphml."""
-    _write(s, path, "graphml")
-
-
-def write_gexf(s: Csr, path: StrPath) -> None:
-    """See Snapshot.write_gexf. GEXF 1.2, as networkx writes it."""
-    _write(s, path, "gexf")
-
-
-def _write(s: Csr, path: StrPath, form: str) -> None:
+def write(s: Csr, path: StrPath, form: str) -> None:
+    """The snapshot as a form: "graphml", or "gexf": 1.2, as networkx writes it."""
     networkx = optional_import("networkx", "networkx", f"write_{form}()")
     check_writable(path, f".{form}")
     items = s.num_vertices + s.num_edges

@@ -15,7 +15,7 @@ import ingest
 import lpma
 from ingest.formats.names import plain_name
 from ingest.state.vertex_names import VertexNames, name_of, table_path, word_of, write_table
-from lpma.file import container
+from tests.support import containers
 from tests.support.command_line import PNG, document, run
 
 # A triangle with a tail, and a loop: the integer 5 and the text "5" are two vertices.
@@ -53,12 +53,12 @@ def state(request: pytest.FixtureRequest, log: Path, tmp_path: Path) -> Path:
 
 def as_before(store: Path) -> None:
     """Rewrite a store as releases did that kept the names in a table beside it."""
-    header, columns = container.read(store)
+    header, columns = containers.read(store)
     graph = lpma.Graph.load(store, "cpu")
     assert graph.names is not None
     digest = write_table(store, VertexNames(graph.names), np.arange(len(graph.names)))
     ids = {name: column for name, column in columns.items() if not name.startswith("name_")}
-    container.write(store, header | {"names": digest}, ids)
+    containers.write(store, header | {"names": digest}, ids)
 
 
 def both(column: list[Any]) -> set[tuple[type, Any]]:

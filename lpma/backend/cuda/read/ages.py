@@ -17,7 +17,6 @@ import numpy as np
 from ....cuda import driver
 from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
-from ...ages import SAMPLED_SEGMENTS
 from ..launch.kernels import launch_on
 from ...defaults import SAMPLED_SEGMENTS
 from ..launch.options import THREADS
