@@ -11,7 +11,8 @@ converted.py    a NetworkX graph as a snapshot, which NetworkX keeps with the or
   convert.py    NetworkX's dictionaries as rows
 
 The functions adapt labels, names of arguments, errors, types and order to NetworkX's; they compute
-by the other folders, or by a library:
+by the other folders, or by a library. What they return is in NetworkX's documentation; docstrings
+here say what is not.
 
 cores.py        cores, shells, crusts and trusses
 clusters.py     triangles, clustering, transitivity; square and directed clustering by wedges_cpu.py

@@ -15,8 +15,7 @@ import algorithms
 from lpma.arrays import to_host
 from lpma.cpu.pieces import by_rows
 
-from ..arrays import Array
-from ..views.simple import View, simple, symmetric
+from ..views.simple import simple, symmetric
 from . import wedges_cpu
 from .converted import ConvertedGraph, networkx
 
@@ -24,25 +23,19 @@ Coefficients = dict[Any, float]
 
 
 def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int] | int:
-    """The number of triangles at each node, or at each of `nodes`, or at one node."""
     if nodes is not None and G.is_multigraph():
         raise networkx().NetworkXNotImplemented("not implemented for multigraph type")
-    counts = _triangles(G)
-    if nodes in G:
-        return counts[G.number[nodes]]
-    return _at(G, counts, nodes)
+    return _at(G, G.values("triangles", lambda: algorithms.triangles(G.snapshot)), nodes)
 
 
 def clustering(G: ConvertedGraph, nodes: Any = None, weight: None = None) -> Coefficients | float:
-    """The share of the pairs of neighbours of each node that are neighbours."""
     found = G.kept("clustering", lambda: _directed(G) if G.is_directed() else _undirected(G))
-    return found[G.number[nodes]] if nodes in G else _at(G, found, nodes)
+    return _at(G, found, nodes)
 
 
 def average_clustering(
     G: ConvertedGraph, nodes: Any = None, weight: None = None, count_zeros: bool = True
 ) -> float:
-    """The mean of the coefficients: of all nodes, or of `nodes`, or of those above 0."""
     found: Any = clustering(G, nodes)
     coefficients = list(found.values())  # of one node there is no mean: NetworkX's AttributeError
     if not count_zeros:
@@ -51,18 +44,11 @@ def average_clustering(
 
 
 def transitivity(G: ConvertedGraph) -> float:
-    """Three times the number of triangles, over the number of pairs of edges that meet."""
     return algorithms.transitivity(G.snapshot) or 0
 
 
 def square_clustering(G: ConvertedGraph, nodes: Any = None) -> Coefficients | float:
-    """The share of the squares at each node, among those that could be."""
-    found = G.kept("square clustering", lambda: _squares(G))
-    return found[G.number[nodes]] if nodes in G else _at(G, found, nodes)
-
-
-def _triangles(G: ConvertedGraph) -> list[int]:
-    return G.values("triangles", lambda: algorithms.triangles(G.snapshot))
+    return _at(G, G.kept("square clustering", lambda: _squares(G)), nodes)
 
 
 def _undirected(G: ConvertedGraph) -> list[float]:
@@ -74,10 +60,11 @@ def _directed(G: ConvertedGraph) -> list[float]:
     """A triangle counts for each way in which its edges, either way, make one."""
     view = G.structure.sorted_rows
     both = symmetric(view)
+    both_rows = both.indptr, both.indices
     directions = np.concatenate(
-        by_rows(wedges_cpu.directions, both.indptr, both.indptr, both.indices, *_rows(view))
+        by_rows(wedges_cpu.directions, both.indptr, *both_rows, view.indptr, view.indices)
     )
-    pieces = by_rows(wedges_cpu.triangles, both.indptr, *_rows(both), directions)
+    pieces = by_rows(wedges_cpu.triangles, both.indptr, *both_rows, directions)
     ways = np.concatenate(pieces).tolist()
     at = np.repeat(np.arange(len(G)), np.diff(both.indptr))
     total = np.bincount(at, directions, len(G)).astype(np.int64).tolist()
@@ -87,22 +74,17 @@ def _directed(G: ConvertedGraph) -> list[float]:
 
 
 def _squares(G: ConvertedGraph) -> list[float]:
-    view = _host_view(G)
-    pieces = by_rows(wedges_cpu.squares, view.indptr, *_rows(view))
+    view = simple(G.snapshot)
+    rows = to_host(view.indptr), to_host(view.indices)
+    pieces = by_rows(wedges_cpu.squares, rows[0], *rows)
     found, possible = (np.concatenate(column).tolist() for column in zip(*pieces, strict=True))
     return [s / p if p > 0 else 0 for s, p in zip(found, possible, strict=True)]
 
 
-def _host_view(G: ConvertedGraph) -> View:
-    view = simple(G.snapshot)
-    return View(to_host(view.indptr), to_host(view.indices))
-
-
-def _rows(view: View) -> tuple[Array, Array]:
-    return view.indptr, view.indices
-
-
-def _at(G: ConvertedGraph, values: list[Any], nodes: Any) -> dict[Any, Any]:
+def _at(G: ConvertedGraph, values: list[Any], nodes: Any) -> Any:
+    """The value of one node, or a dictionary of several, or of all."""
+    if nodes in G:
+        return values[G.number[nodes]]
     if nodes is None:
         return G.by_label(values)
     return {node: values[G.number[node]] for node in G.chosen(nodes)}

@@ -52,7 +52,7 @@ class Fake:
     def bounds(self) -> Array:
         raise NotImplementedError
 
-    def terms(self, owners: Array) -> Array:
+    def costs(self, owners: Array) -> Array:
         raise NotImplementedError
 
     @property

@@ -36,11 +36,11 @@ def search(searched: Search, num_candidates: Array, bins: int, memory_limit: int
     starts = starts_of(num_candidates[roots])
     of_root = num_candidates.astype(np.int64)
     columns = int(of_root.max(initial=0))
-    cells = int((of_root * -(-np.diff(graph.indptr) // WORD)).max(initial=0))
-    sizes = graph.num_anchors, _levels(depth), columns + 1, cells + 1, bins
+    cells = int((of_root * -(-np.diff(graph.left_indptr) // WORD)).max(initial=0))
+    sizes = graph.num_left, _levels(depth), columns + 1, cells + 1, bins
     threads = THREADS if starts[-1] >= SMALL_WORK else 1
     if memory_limit is not None:
-        held = graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1, columns, cells
+        held = graph.num_left, len(graph.left_indices), graph.num_right, columns, cells
         spare = memory_limit - prices(depth, bins).least(*held)
         threads = max(1, min(threads, 1 + spare // Workspace.bytes_of(*sizes)))
     # A thread makes the bitmaps of each root that it takes pairs of, so it should take long runs.

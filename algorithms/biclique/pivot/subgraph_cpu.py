@@ -6,76 +6,58 @@ vertex, over the left ones.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lpma.cpu.instructions import lowest, ones
 from lpma.cpu.jit import compiled
 
 from ...arrays import Array
-
-ONE = np.uint64(1)
-
-
-@compiled
-def candidates(
-    u: int, indptr: Array, indices: Array, other_indptr: Array, other: Array, least: int,
-    counts: Array, number: Array,
-) -> int:  # fmt: skip
-    """Number the vertices before u that have at least `least` neighbours in common with it:
-    number[w] = 1, 2, …; and 0 for those with fewer but at least one. Returns how many got a number.
-    counts: zeros, before and after."""
-    found = 0
-    for v in indices[indptr[u] : indptr[u + 1]]:
-        x = np.int64(v)
-        for i in range(other_indptr[x], other_indptr[x + 1]):
-            w = other[i]
-            if w >= u:
-                break
-            counts[w] += 1
-    for v in indices[indptr[u] : indptr[u + 1]]:
-        x = np.int64(v)
-        for i in range(other_indptr[x], other_indptr[x + 1]):
-            w = other[i]
-            if w >= u:
-                break
-            if counts[w] >= least:
-                found += 1
-                number[w] = found
-            elif counts[w] > 0:
-                number[w] = 0
-            counts[w] = 0
-    return found
+from ..gbc.two_hop_cpu import Rows, clear, meet
+from .bits_cpu import ONE, words_for
 
 
 @compiled
-def mark(
-    u: int, indptr: Array, indices: Array, other_indptr: Array, other: Array, number: Array,
-    rows: Array, columns: Array,
-) -> None:  # fmt: skip
-    """Set the bits of the edges between numbered vertices and neighbours of u, in matrices of
-    zeros."""
-    for j in range(indptr[u + 1] - indptr[u]):
-        x = np.int64(indices[indptr[u] + j])
-        for k in range(other_indptr[x], other_indptr[x + 1]):
-            w = other[k]
+def fill_matrices(u: int, graph: Rows, least: Any, met: Array, found: Array) -> tuple[Array, Array]:
+    """The rows and columns of root u, whose vertices are those before u that share at least
+    least[1] neighbours with it, by rising number, and these neighbours; empty ones if the vertices
+    and u are fewer than least[0]. met, found: int32[n], zero before and after, and uint32[n]."""
+    indptr, indices, back_indptr, back = graph
+    neighbors = indices[indptr[u] : indptr[u + 1]]
+    a, steps = meet(u, least[1], graph, met, found, True)
+    if a + 1 < least[0]:
+        a, neighbors = 0, neighbors[:0]
+    for i in range(a):
+        met[found[i]] = -1 - i
+    rows = np.zeros((a, words_for(len(neighbors))), np.uint64)
+    columns = np.zeros((len(neighbors), words_for(a)), np.uint64)
+    for j in range(len(neighbors)):
+        b = neighbors[j]
+        for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
             if w >= u:
                 break
-            if number[w]:
-                _join(rows, columns, np.int64(number[w]) - 1, j)
+            if met[w] < 0:
+                i = -1 - np.int64(met[w])
+                rows[i, j >> 6] |= ONE << np.uint64(j & 63)
+                columns[j, i >> 6] |= ONE << np.uint64(i & 63)
+    clear(u, steps, graph, met)
+    return rows, columns
 
 
 @compiled
 def pack(rows: Array, left: Array, right: Array, new_rows: Array, new_columns: Array) -> None:
-    """The subgraph of two sets of at most 64 vertices each, a word per vertex: uint64[64] each."""
+    """The subgraph of two sets of at most 64 vertices each, a word per vertex: uint64[64, 1]
+    each."""
     new_columns[:] = 0
     i = 0
     for word in range(len(left)):
         bits = left[word]
         while bits:
-            new_rows[i] = _gathered(rows[64 * word + lowest(bits)], right)
-            kept = new_rows[i]
+            kept = _gathered(rows[64 * word + lowest(bits)], right)
+            new_rows[i, 0] = kept
             while kept:
-                new_columns[lowest(kept)] |= ONE << np.uint64(i)
+                new_columns[lowest(kept), 0] |= ONE << np.uint64(i)
                 kept &= kept - ONE
             i += 1
             bits &= bits - ONE
@@ -94,9 +76,3 @@ def _gathered(row: Array, places: Array) -> np.uint64:
             found &= found - ONE
         count += ones(bits)
     return gathered
-
-
-@compiled
-def _join(rows: Array, columns: Array, i: int, j: int) -> None:
-    rows[i, j >> 6] |= ONE << np.uint64(j & 63)
-    columns[j, i >> 6] |= ONE << np.uint64(i & 63)

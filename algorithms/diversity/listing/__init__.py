@@ -125,9 +125,9 @@ class Scorer:
         found: Array = (self._row_lengths // fewest).astype(np.int32)
         return found
 
-    def terms(self, owners: Array) -> Array:
+    def costs(self, owners: Array) -> Array:
         """By the lengths of rows, whose lower rows and matrices grow with them."""
-        found: Array = self._row_lengths[owners].astype(np.float64)[:, None] ** COST_POWER
+        found: Array = 1 + self._row_lengths[owners].astype(np.float64) ** COST_POWER
         return found
 
     @cached_property

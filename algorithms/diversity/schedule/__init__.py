@@ -2,10 +2,10 @@
 
 Source: Huang, Huang, Xu, Choi and Peng, "GPU-accelerated structural diversity search in graphs",
 section 6. A worker is a scorer and its device, or on the CPU a thread. `worklists` packs work,
-hands it out and lets workers steal it; `cost` estimates what an owner costs.
+hands it out and lets workers steal it.
 
 How to use it: make a `model.Scorer` for each worker, over its own device's copy of the view
-(`spread`), and estimate what each owner costs (`cost.estimate`; any positive numbers will do). Then
+(`spread`), and estimate what each owner costs (`Scorer.costs`; any positive numbers will do). Then
 
     scores(scorers, owners, costs)              the scores of all owners, in their order
     top(scorers, owners, bounds, costs, t)      the t best as (owner, score), ties by smaller id

@@ -58,7 +58,7 @@ class Workspace(NamedTuple):
 def search(searched: Search, num_candidates: Array, rows: Truncated, program: Program) -> Array:
     """uint64[largest degree + 1]: the histogram of a search, as by `gbc.histogram`."""
     graph, depth = searched.graph, searched.depth
-    bins = int(np.diff(graph.indptr).max(initial=0)) + 1
+    bins = int(np.diff(graph.left_indptr).max(initial=0)) + 1
     roots = np.flatnonzero(num_candidates >= depth - 1)
     starts = starts_of(num_candidates[roots])
     tasks = int(starts[-1]) if program.edges else len(roots)
@@ -67,9 +67,7 @@ def search(searched: Search, num_candidates: Array, rows: Truncated, program: Pr
     if program.stealing:
         queues = [np.array([0, tasks, 0], np.int64)] * THREADS
     columns = int(num_candidates.max(initial=0)) + 1
-    spaces = [
-        Workspace.of(graph.num_anchors, max(2, depth - 1), columns, bins, bins) for _ in queues
-    ]
+    spaces = [Workspace.of(graph.num_left, max(2, depth - 1), columns, bins, bins) for _ in queues]
     given = (
         GRAIN[program.edges], graph.rows, roots, starts, program.edges, depth, searched.least,
         program.common, program.hybrid, tuple(rows),
