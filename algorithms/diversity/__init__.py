@@ -16,7 +16,7 @@ model.py      ego networks, contexts, and the interface of a method: `Scorer`
 methods.py    the methods by name, the rule of "auto", a scorer for each worker
 listing/      "listing"
 extract/      "extract"
-schedule/     scoring on several workers, the exact search for the best
+schedule.py   scoring on several workers, the exact search for the best
 network.py    a single ego network
 
 Oracle: NetworkX on each ego network, by the definitions (tests/algorithms/test_diversity.py).

@@ -1,8 +1,12 @@
 """NetworkX's breadth-first traversals and paths, node by node in NetworkX's order.
 
-All come from one search (ordered_cpu.py). An iterator holds its rows from the call on, and searches
-them all before it yields the first edge, so that its results are those as of the call. Errors and
-warnings come with the first edge, as in NetworkX.
+All come from one search: `algorithms.bfs` finds levels in no order, but edges, trees and paths
+depend on the order of NetworkX's dictionaries. One thread runs a queue, on the host; most of the
+time goes to making Python objects of the result.
+
+An iterator holds its rows from the call on, and searches them all before it yields the first edge,
+so that its results are those as of the call. Errors and warnings come with the first edge, as in
+NetworkX.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from lpma.cpu.jit import compiled
+
+from ..arrays import Array
 from .converted import ConvertedGraph, is_since, networkx
-from .ordered_cpu import search
 
 Edge = tuple[Any, Any]
 Paths = dict[Any, list[Any]]
@@ -157,7 +163,41 @@ def _search(G: ConvertedGraph, sources: list[Any], levels: float | None, reverse
     steps = len(G) if levels is None else int(np.ceil(min(max(levels, 0), len(G))))
 
     def run() -> tuple[list[Any], list[Any], list[int]]:
-        order, parents, bounds = search(rows.indptr, rows.indices, starts, steps)
+        order, parents, bounds = _queue(rows.indptr, rows.indices, starts, steps)
         return G.named(order), G.named(parents), bounds.tolist()
 
     return run
+
+
+@compiled
+def _queue(
+    indptr: Array, indices: Array, sources: Array, levels: int
+) -> tuple[Array, Array, Array]:
+    """uint32[k], the vertices found within `levels` steps, in order, distinct sources first;
+    uint32[k], from which vertex each was found, a source from itself; and int64[l+1], where each
+    level begins, and the end."""
+    n = len(indptr) - 1
+    order, parents = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    bounds = np.empty(n + 2, np.int64)
+    seen = np.zeros(n, np.bool_)
+    end = 0
+    for source in sources:
+        seen[source] = True
+        order[end] = parents[end] = source
+        end += 1
+    bounds[0], begin, level = 0, 0, 0
+    while begin < end:
+        level += 1
+        bounds[level] = end
+        if level > levels:
+            break
+        for i in range(begin, bounds[level]):
+            u = np.int64(order[i])
+            for e in range(indptr[u], indptr[u + 1]):
+                v = indices[e]
+                if not seen[v]:
+                    seen[v] = True
+                    order[end], parents[end] = v, u
+                    end += 1
+        begin = bounds[level]
+    return order[:end], parents[:end], bounds[: level + 1]

@@ -19,7 +19,7 @@ from algorithms.diversity import schedule
 from algorithms.diversity.extract import Scorer
 from algorithms.diversity.extract import cpu as extract_cpu
 from algorithms.diversity.model import MODELS
-from algorithms.diversity.schedule.worklists import STEALING
+from algorithms.diversity.schedule import STEALING
 from lpma.arrays import array_module, on_device, to_host
 from tests.conftest import missing, real_graph
 from tests.support.graph_forms import cliques_in_a_chain, clustered, inputs, snapshot_of

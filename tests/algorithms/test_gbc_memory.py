@@ -18,9 +18,8 @@ from algorithms.biclique.bipartite import Bipartite
 from algorithms.biclique.gbc import two_hop_cpu
 from algorithms.biclique.gbc.anchor import cheaper_layer
 from algorithms.biclique.gbc.bcpar_cpu import bcpar
-from algorithms.biclique.gbc.compact_cpu import WORD
 from algorithms.biclique.gbc.job_cuda import LEAST_CELLS, WARPS, Job, Launches
-from algorithms.biclique.gbc.search_cpu import prices
+from algorithms.biclique.gbc.search_cpu import WORD, prices
 from lpma.cpu.threads import THREADS
 from tests.support.bicliques import (
     bipartite_of,

@@ -13,7 +13,7 @@ counts times C(c, q) is taken in Python's integers. One histogram answers for it
 larger ones.
 
 *Rows.* A root's candidates have bitmaps over the root's neighbours, and every level below packs
-them again to the bits and candidates that are left (`compact_cpu`). The paper's hierarchical
+them again to the bits and candidates that are left (`search_cpu`). The paper's hierarchical
 truncated bitmaps and its baseline, binary search in rows, are programs of benchmarks/papers/gbc.
 
 *Memory.* Within a `memory_limit` the graph is divided into parts that can be counted independently
@@ -29,7 +29,7 @@ REQUIRES: p, q ≥ 1. The graph should be trimmed to its (q, p)-core beforehand.
     anchor         chooses the layer and ranks its vertices; two_hop_cpu, two_hop_cuda, two_hop.cu
     estimate       how much work a search would be
     bcpar_cpu      divides a graph within a budget of memory
-    search_cpu     workspaces and threads; compact_cpu searches roots
+    search_cpu     workspaces, threads and the search of roots
     search_cuda    batches and launches, whose sizes job_cuda finds; compact.cu
 
 Oracle: brute force, closed forms and known counts (tests/algorithms/test_gbc.py).

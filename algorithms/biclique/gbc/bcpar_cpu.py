@@ -90,7 +90,7 @@ def _cut_rows(rows: Array, *given: Any) -> tuple[Array, Array]:
 
 
 @compiled
-def _meet(u: int, least: int, rows: Rows, met: Array, found: Array, earlier: bool = False) -> int:
+def _meet(u: int, least: int, rows: Rows, met: Array, found: Array, earlier: bool) -> int:
     """As `meet`, without the steps. `met` is zero before and after."""
     count, steps = meet(u, least, rows, met, found, earlier)
     clear(u, steps, rows, met)
@@ -107,7 +107,7 @@ def average_weights(
     for u in range(len(num_candidates)):
         if num_candidates[u] == 0:
             continue
-        count = _meet(u, least, rows, met, found)
+        count = _meet(u, least, rows, met, found, False)
         for w in found[:count]:
             average[u] += indptr[w + np.uint32(1)] - indptr[w] + num_candidates[w]
         average[u] /= count
@@ -144,7 +144,7 @@ def _enter(
     with it. Writes the vertices to `entering` and the neighbours to `reaching`, and marks the
     neighbours in `reached`."""
     indptr, indices, back_indptr, back = rows
-    count = _meet(u, least, rows, met, found)
+    count = _meet(u, least, rows, met, found, False)
     found[count] = u
     vertices, others, edges = 0, 0, 0
     for w in found[: count + 1]:

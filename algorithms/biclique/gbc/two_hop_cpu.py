@@ -76,7 +76,7 @@ def _count(queue: Array, rows: Rows, least: int, later: bool, met: Array, found:
 
 @compiled
 def meet(
-    u: int, least: int, rows: Rows, met: Array, found: Array, earlier: bool = False
+    u: int, least: int, rows: Rows, met: Array, found: Array, earlier: bool
 ) -> tuple[int, int]:
     """Walk from u to all anchors of larger rank, or with `earlier` of smaller rank, and write those
     met at least `least` times to `found`, by rising rank. Returns their number, and the steps of

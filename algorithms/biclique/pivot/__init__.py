@@ -26,10 +26,8 @@ The work depends far more on the graph than on p and q. It is small where subgra
 complete, and has no useful bound where edges are random or every vertex has a non-neighbour: a
 complete bipartite graph without a perfect matching has 2^n maximal bicliques. CPU only.
 
-tree_cpu       walks the tree of each root
-subgraph_cpu   makes a root's subgraph
-shapes_cpu     counts leaves by shape
-bits_cpu       sets as bits
+tree_cpu       walks the tree of each root, and counts leaves by shape
+subgraph_cpu   makes a root's subgraph, of sets as bits
 
 Oracle: brute force and closed forms (tests/algorithms/test_bicliques.py).
 """

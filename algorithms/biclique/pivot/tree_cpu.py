@@ -4,7 +4,12 @@ A frame has the candidates of both sides as bits over the root's subgraph, the n
 held and free on each side, and the pivot's non-neighbours still to be held. Only holding a vertex
 makes a new frame. Once the candidates of each side fit in a word, as in nearly all frames, they are
 packed, and the same functions are compiled for sets of one word, which makes frames ten times
-cheaper: see `words` in bits_cpu.py.
+cheaper: see `words` in
+subgraph_cpu.py.
+
+Leaves are counted by shape in a hash table, int64[slots, 3], of a power of two slots, at least half
+of them empty. A slot has held << 32 | free of the left side, the same of the right, and the number
+of such leaves, 0 if it is empty.
 """
 
 from __future__ import annotations
@@ -18,14 +23,24 @@ from lpma.cpu.instructions import lowest
 from lpma.cpu.jit import compiled
 
 from ...arrays import Array
-from .bits_cpu import ONE, WORD, clear_bit, common, fill, size, take_lowest, words_for
-from .shapes_cpu import AT_FIRST, add, grown
-from .subgraph_cpu import fill_matrices, pack
+from .subgraph_cpu import (
+    ONE,
+    WORD,
+    clear_bit,
+    common,
+    fill,
+    fill_matrices,
+    pack,
+    size,
+    take_lowest,
+    words_for,
+)  # fmt: skip
 
 LEFT, RIGHT, TODO, SETS = range(4)  # sets of a frame
 FRESH = -1  # a frame's state: not yet begun; or else LEFT or RIGHT, whose vertices it holds
 HELD_LEFT, HELD_RIGHT, FREE_LEFT, FREE_RIGHT, DOING, PIVOT, FIELDS = range(7)  # of a frame
 OPEN = -1
+AT_FIRST = 1 << 10  # slots of the table of shapes
 DEPTH = 2 * WORD + 2  # frames whose sets have one word
 
 
@@ -34,7 +49,7 @@ def count_shapes(
     counter: Array, indptr: Array, indices: Array, other_indptr: Array, other: Array, least: Any,
     most: Any,
 ) -> Array:  # fmt: skip
-    """int64[shapes, 3], as in `shapes_cpu`: the shapes of the leaves of all roots that this call
+    """int64[shapes, 3], the shapes of the leaves of all roots that this call
     takes from `counter`.
 
     least, most: the (left, right) sizes of the bicliques to be counted. counter: int64[2], the
@@ -281,4 +296,43 @@ def _hold_next(
         most = frames[top + 1, HELD_LEFT + i] + frames[top + 1, FREE_LEFT + i]
         if most + size(sets, top + 1, i, words[i]) < least[i]:
             return 0
+    return 1
+
+
+@compiled
+def grown(shapes: Array, used: int, room: int) -> Array:
+    """The table, enlarged if less than half of it would be empty after `room` new shapes."""
+    while 2 * (used + room) > len(shapes):
+        larger = np.zeros((4 * len(shapes), 3), np.int64)
+        for i in range(len(shapes)):
+            if shapes[i, 2]:
+                _add_shape(larger, shapes[i, 0], shapes[i, 1], shapes[i, 2])
+        shapes = larger
+    return shapes
+
+
+@compiled
+def add(
+    shapes: Array, held_left: int, free_left: int, held_right: int, free_right: int, leaves: int,
+    least: Any,
+) -> int:  # fmt: skip
+    """Add leaves of one shape, unless they are too small for any biclique. Returns how many shapes
+    are new, 0 or 1. least: the (left, right) sizes of the smallest biclique."""
+    if held_left + free_left < least[0] or held_right + free_right < least[1]:
+        return 0
+    return _add_shape(shapes, held_left << 32 | free_left, held_right << 32 | free_right, leaves)
+
+
+@compiled
+def _add_shape(shapes: Array, left: int, right: int, leaves: int) -> int:
+    """As `add`, with each side as held << 32 | free."""
+    mask = len(shapes) - 1
+    mixed = left * 0x9E3779B1 + right * 0x85EBCA77
+    slot = (mixed ^ mixed >> 32) & mask
+    while shapes[slot, 2] != 0:
+        if shapes[slot, 0] == left and shapes[slot, 1] == right:
+            shapes[slot, 2] += leaves
+            return 0
+        slot = (slot + 1) & mask
+    shapes[slot, 0], shapes[slot, 1], shapes[slot, 2] = left, right, leaves
     return 1

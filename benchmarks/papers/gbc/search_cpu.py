@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from algorithms.arrays import Array, starts_of
-from algorithms.biclique.gbc.compact_cpu import END, NEXT
+from algorithms.biclique.gbc.search_cpu import END, NEXT
 from algorithms.biclique.gbc.two_hop_cpu import Rows, after, clear, meet
 from algorithms.biclique.gbc.types import Search
 from lpma.cpu.atomics import fetch_add
@@ -82,7 +82,7 @@ def _search(
     least: int, common: bool, by_word: bool, truncated: tuple[Array, Array, Array],
     space: Workspace,
 ) -> None:  # fmt: skip
-    """As `compact_cpu.search`, with the rows of a `Truncated`."""
+    """As `gbc.search_cpu`, with the rows of a `Truncated`."""
     row_words, row_numbers, row_bits = truncated
     met, lists, words, bits, shape, shared, histogram = space
     at, task, last = -1, 0, 0
@@ -92,7 +92,7 @@ def _search(
             return
         if number != at:
             at, u = number, roots[number]
-            shape[0, 0], steps = meet(u, least if common else 1, rows, met, lists[0])
+            shape[0, 0], steps = meet(u, least if common else 1, rows, met, lists[0], False)
             clear(u, steps, rows, met)
             own = row_words[u + 1] - row_words[u]
             shape[0, 1] = own
