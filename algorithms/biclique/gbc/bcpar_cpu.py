@@ -78,7 +78,8 @@ def _cut(
     rank[anchors], name[others] = np.arange(len(anchors)), np.arange(len(others))
     forth = _cut_rows(anchors, number, graph.left_indptr, graph.left_indices, reached, name)
     back = _cut_rows(others, number, graph.right_indptr, graph.right_indices, closed, rank)
-    return Part(Bipartite(*forth, *back, anchors, others), num_candidates[anchors])
+    no_ids = np.empty(0, np.uint32)  # which a search does not need
+    return Part(Bipartite(*forth, *back, no_ids, no_ids), num_candidates[anchors])
 
 
 def _cut_rows(rows: Array, *given: Any) -> tuple[Array, Array]:

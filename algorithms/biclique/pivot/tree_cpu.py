@@ -3,9 +3,8 @@
 A frame has the candidates of both sides as bits over the root's subgraph, the numbers of vertices
 held and free on each side, and the pivot's non-neighbours still to be held. Only holding a vertex
 makes a new frame. Once the candidates of each side fit in a word, as in nearly all frames, they are
-packed, and the same functions are compiled for sets of one word, which makes frames ten times
-cheaper: see `words` in
-subgraph_cpu.py.
+packed. The same functions are compiled for sets of one word, which makes frames ten times cheaper:
+see `words` in subgraph_cpu.py.
 
 Leaves are counted by shape in a hash table, int64[slots, 3], of a power of two slots, at least half
 of them empty. A slot has held << 32 | free of the left side, the same of the right, and the number
@@ -41,7 +40,6 @@ FRESH = -1  # a frame's state: not yet begun; or else LEFT or RIGHT, whose verti
 HELD_LEFT, HELD_RIGHT, FREE_LEFT, FREE_RIGHT, DOING, PIVOT, FIELDS = range(7)  # of a frame
 OPEN = -1
 AT_FIRST = 1 << 10  # slots of the table of shapes
-DEPTH = 2 * WORD + 2  # frames whose sets have one word
 
 
 @compiled
@@ -49,8 +47,7 @@ def count_shapes(
     counter: Array, indptr: Array, indices: Array, other_indptr: Array, other: Array, least: Any,
     most: Any,
 ) -> Array:  # fmt: skip
-    """int64[shapes, 3], the shapes of the leaves of all roots that this call
-    takes from `counter`.
+    """int64[shapes, 3]: the shapes of the leaves of all roots that this call takes from `counter`.
 
     least, most: the (left, right) sizes of the bicliques to be counted. counter: int64[2], the
     number of roots taken, and whether to give up, which another thread may set: the result is
@@ -77,7 +74,7 @@ def _search(
     a, b = len(rows), len(columns)
     words = np.zeros(words_for(a), np.uint8), np.zeros(words_for(b), np.uint8)
     frames, sets = _stack(min(most[0] + most[1], a + b) + 2, max(a, b))
-    small_frames, small_sets = _stack(DEPTH, WORD)
+    small_frames, small_sets = _stack(2 * WORD + 2, WORD)
     small_rows, small_columns = np.empty((WORD, 1), np.uint64), np.empty((WORD, 1), np.uint64)
     bins = np.zeros(max(a, b, WORD) + 1, np.int64)
     frames[0] = 0
@@ -85,32 +82,22 @@ def _search(
     fill(sets[0, LEFT], a)
     fill(sets[0, RIGHT], b)
     top = 0
-    while top >= 0 and not fetch_add(counter, 1, 0):
-        if frames[top, DOING] != FRESH:
-            top += _hold_next(top, frames, sets, rows, columns, words, least)
-            continue
-        shapes = grown(shapes, used, len(bins) + 1)
-        new = _close(top, frames, sets, rows, columns, words, least, most, shapes, bins)
-        if new == OPEN:
-            a, b = size(sets, top, LEFT, words[LEFT]), size(sets, top, RIGHT, words[RIGHT])
-            if max(a, b) <= WORD:
-                left, right = sets[top, LEFT, : len(words[LEFT])], sets[top, RIGHT]
-                pack(rows, left, right[: len(words[RIGHT])], small_rows, small_columns)
-                small_frames[0] = frames[top]
-                fill(small_sets[0, LEFT], a)
-                fill(small_sets[0, RIGHT], b)
-                shapes, used = _search_words(
-                    small_frames, small_sets, small_rows, small_columns, least, most, shapes, used,
-                    bins, counter,
-                )  # fmt: skip
-                new = 0
-            else:
-                new = _choose_pivot(top, frames, sets, rows, columns, words, least, shapes)
-                if new == OPEN:
-                    continue
-        used += new
+    while True:
+        top, shapes, used = _walk(
+            top, frames, sets, rows, columns, words, WORD, least, most, shapes, used, bins, counter
+        )
+        if top < 0:
+            return shapes, used
+        left, right = sets[top, LEFT, : len(words[LEFT])], sets[top, RIGHT, : len(words[RIGHT])]
+        pack(rows, left, right, small_rows, small_columns)
+        small_frames[0] = frames[top]
+        fill(small_sets[0, LEFT], size(sets, top, LEFT, words[LEFT]))
+        fill(small_sets[0, RIGHT], size(sets, top, RIGHT, words[RIGHT]))
+        _, shapes, used = _walk(
+            0, small_frames, small_sets, small_rows, small_columns, ((0,), (0,)), -1, least, most,
+            shapes, used, bins, counter,
+        )  # fmt: skip
         top -= 1
-    return shapes, used
 
 
 @compiled
@@ -122,27 +109,29 @@ def _stack(depth: int, vertices: int) -> tuple[Array, Array]:
 
 
 @compiled
-def _search_words(
-    frames: Array, sets: Array, rows: Array, columns: Array, least: Any, most: Any, shapes: Array,
-    used: int, bins: Array, counter: Array,
-) -> tuple[Array, int]:  # fmt: skip
-    """Add the shapes of the leaves below frame 0, whose sets have a word each. rows, columns:
-    uint64[64, 1], the adjacency of its candidates."""
-    words = (0,), (0,)
-    top = 0
+def _walk(
+    top: int, frames: Array, sets: Array, rows: Array, columns: Array, words: Any, small: int,
+    least: Any, most: Any, shapes: Array, used: int, bins: Array, counter: Array,
+) -> tuple[int, Array, int]:  # fmt: skip
+    """Add the shapes of the leaves below frame `top` and those before it. Stops at a frame, and
+    returns its place, if it must be searched and has at most `small` candidates a side; else
+    returns -1. words: of the sets of either side, as in `subgraph_cpu`."""
     while top >= 0 and not fetch_add(counter, 1, 0):
         if frames[top, DOING] != FRESH:
             top += _hold_next(top, frames, sets, rows, columns, words, least)
             continue
-        shapes = grown(shapes, used, WORD + 2)
+        shapes = grown(shapes, used, WORD * sets.shape[2] + 2)
         new = _close(top, frames, sets, rows, columns, words, least, most, shapes, bins)
         if new == OPEN:
+            a, b = size(sets, top, LEFT, words[LEFT]), size(sets, top, RIGHT, words[RIGHT])
+            if max(a, b) <= small:
+                return top, shapes, used
             new = _choose_pivot(top, frames, sets, rows, columns, words, least, shapes)
             if new == OPEN:
                 continue
         used += new
         top -= 1
-    return shapes, used
+    return -1, shapes, used
 
 
 @compiled
@@ -152,34 +141,26 @@ def _close(
 ) -> int:  # fmt: skip
     """Add the leaves of a frame in which one side is full, or lacks only one vertex. Returns how
     many shapes are new, or OPEN if the frame must be searched."""
-    held_left, free_left = frames[top, HELD_LEFT], frames[top, FREE_LEFT]
-    held_right, free_right = frames[top, HELD_RIGHT], frames[top, FREE_RIGHT]
-    if held_left == most[0]:
-        free_right += size(sets, top, RIGHT, words[RIGHT])
-        return add(shapes, held_left, 0, held_right, free_right, 1, least)
-    if held_right == most[1]:
-        free_left += size(sets, top, LEFT, words[LEFT])
-        return add(shapes, held_left, free_left, held_right, 0, 1, least)
-    if held_left + 1 == most[0]:
-        all_free = free_right + size(sets, top, RIGHT, words[RIGHT])
-        new = add(shapes, held_left, free_left, held_right, all_free, 1, least)
-        for d in range(_degrees(top, LEFT, RIGHT, sets, rows, words, bins) + 1):
-            if bins[d]:
-                new += add(
-                    shapes, held_left + 1, 0, held_right, free_right + d, bins[d], least
-                )  # fmt: skip
-                bins[d] = 0
-        return new
-    if held_right + 1 == most[1]:
-        all_free = free_left + size(sets, top, LEFT, words[LEFT])
-        new = add(shapes, held_left, all_free, held_right, free_right, 1, least)
-        for d in range(_degrees(top, RIGHT, LEFT, sets, columns, words, bins) + 1):
-            if bins[d]:
-                new += add(
-                    shapes, held_left, free_left + d, held_right + 1, 0, bins[d], least
-                )  # fmt: skip
-                bins[d] = 0
-        return new
+    for side in (LEFT, RIGHT):
+        if frames[top, HELD_LEFT + side] == most[side]:
+            other = RIGHT - side
+            held, free = frames[top, HELD_LEFT + other], frames[top, FREE_LEFT + other]
+            free += size(sets, top, other, words[other])
+            return add(shapes, side, most[side], 0, held, free, 1, least)
+    for side in (LEFT, RIGHT):
+        held, free = frames[top, HELD_LEFT + side], frames[top, FREE_LEFT + side]
+        if held + 1 == most[side]:
+            other = RIGHT - side
+            others, others_free = frames[top, HELD_LEFT + other], frames[top, FREE_LEFT + other]
+            all_free = others_free + size(sets, top, other, words[other])
+            new = add(shapes, side, held, free, others, all_free, 1, least)
+            matrix = rows if side == LEFT else columns
+            for d in range(_degrees(top, side, other, sets, matrix, words, bins) + 1):
+                if bins[d]:
+                    all_free = others_free + d
+                    new += add(shapes, side, held + 1, 0, others, all_free, bins[d], least)
+                    bins[d] = 0
+            return new
     return OPEN
 
 
@@ -223,7 +204,7 @@ def _choose_pivot(
         if held_left + free_left + a < least[0] or held_right + free_right + b < least[1]:
             return 0
         if b == 0:
-            return add(shapes, held_left, free_left + a, held_right, free_right, 1, least)
+            return add(shapes, LEFT, held_left, free_left + a, held_right, free_right, 1, least)
         if a + b == before:
             break
         before = a + b
@@ -275,7 +256,7 @@ def _hold_next(
     0 without that frame if too few vertices would be left in it. If there is none, the pivot is
     adjacent to all and becomes free: returns 0."""
     side = frames[top, DOING]
-    other = LEFT + RIGHT - side
+    other = RIGHT - side
     v = take_lowest(sets, top, TODO, words[side])
     if v < 0:
         clear_bit(sets, top, other, frames[top, PIVOT])
@@ -313,14 +294,16 @@ def grown(shapes: Array, used: int, room: int) -> Array:
 
 @compiled
 def add(
-    shapes: Array, held_left: int, free_left: int, held_right: int, free_right: int, leaves: int,
+    shapes: Array, side: int, held: int, free: int, others: int, others_free: int, leaves: int,
     least: Any,
 ) -> int:  # fmt: skip
-    """Add leaves of one shape, unless they are too small for any biclique. Returns how many shapes
-    are new, 0 or 1. least: the (left, right) sizes of the smallest biclique."""
-    if held_left + free_left < least[0] or held_right + free_right < least[1]:
+    """Add leaves of one shape, held and free vertices of a side and of the other, unless they are
+    too few for any biclique. Returns how many shapes are new, 0 or 1."""
+    if held + free < least[side] or others + others_free < least[RIGHT - side]:
         return 0
-    return _add_shape(shapes, held_left << 32 | free_left, held_right << 32 | free_right, leaves)
+    mine, theirs = held << 32 | free, others << 32 | others_free
+    left, right = (mine, theirs) if side == LEFT else (theirs, mine)
+    return _add_shape(shapes, left, right, leaves)
 
 
 @compiled
