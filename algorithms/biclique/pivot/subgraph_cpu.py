@@ -92,9 +92,9 @@ def fill_matrices(u: int, graph: Rows, least: Any, met: Array, found: Array) -> 
             if w >= u:
                 break
             if met[w] < 0:
-                i = -1 - np.int64(met[w])
-                rows[i, j >> 6] |= ONE << np.uint64(j & 63)
-                columns[j, i >> 6] |= ONE << np.uint64(i & 63)
+                place = -1 - np.int64(met[w])
+                rows[place, j >> 6] |= ONE << np.uint64(j & 63)
+                columns[j, place >> 6] |= ONE << np.uint64(place & 63)
     clear(u, steps, graph, met)
     return rows, columns
 

@@ -44,17 +44,18 @@ def histogram(b: Bipartite, least: int) -> Array:
 def _count(visit: str, b: Bipartite, after: Array, least: int, found: Array) -> None:
     """Run the kernels of a Visit over all starts with at least `least` wedges; others cannot have
     that many to one end."""
+    rows: tuple[Array, ...] = b.rows
     n, m = b.num_left, b.num_edges
     if m == 0:
         return
     length = cupy.empty(m, np.int64)
-    launch.run(FILE, "lengths", m, *b.rows[:2], n, m, *b.rows[2:], after, length)
+    launch.run(FILE, "lengths", m, *rows[:2], n, m, *rows[2:], after, length)
     first_wedge = starts_of(length)
     by_row = first_wedge[b.left_indptr]
     wedges = by_row[1:] - by_row[:-1]
 
     graph = np.zeros((), [(name, np.uintp) for name in "abcde"])
-    graph[()] = tuple(array.data.ptr for array in (*b.rows, first_wedge))
+    graph[()] = tuple(array.data.ptr for array in (*rows, first_wedge))
     light = cupy.flatnonzero((wedges >= least) & (wedges <= LIGHT))
     middle = cupy.flatnonzero((wedges > LIGHT) & (wedges <= MIDDLE))
     heavy = cupy.flatnonzero(wedges > MIDDLE)
