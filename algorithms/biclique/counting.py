@@ -66,7 +66,7 @@ def _by_rule(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     if least <= 2:
         return (_closed if least == 1 else _by_wedges)(b, p, q, memory_limit)
     if b.on_device:
-        method = _by_gbc if least <= FEW or _is_little(b, p, q) else _by_pivot
+        method = gbc.count if least <= FEW or _is_little(b, p, q) else _by_pivot
         return method(b, p, q, memory_limit)
     search = choose_anchor(b, p, q)
     work = estimate.work(search)
@@ -110,12 +110,8 @@ def _by_wedges(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
     if p == q == 2:
         return wedges.butterflies(b)
     if p == 2:
-        return wedges.from_pairs(wedges.pairs(b, q), q)
-    return wedges.from_pairs(wedges.pairs(b.swapped(), p), p)
-
-
-def _by_gbc(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
-    return gbc.count(b, p, q, memory_limit)
+        return gbc.total(wedges.pairs(b, q), q)
+    return gbc.total(wedges.pairs(b.swapped(), p), p)
 
 
 def _by_pivot(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
@@ -125,7 +121,7 @@ def _by_pivot(b: Bipartite, p: int, q: int, memory_limit: int | None) -> int:
 METHODS: dict[str, Counter] = {
     "closed": _closed,
     "wedges": _by_wedges,
-    "gbc": _by_gbc,
+    "gbc": gbc.count,
     "pivot": _by_pivot,
 }
 
@@ -153,11 +149,11 @@ def _thin(b: Bipartite, p_max: int, q_max: int) -> pivot.Counts:
     if p_max > 1 and q_max > 2:
         with part(1, 2, of=3):
             found = wedges.pairs(b, 3)
-        counts |= {(2, q): wedges.from_pairs(found, q) for q in range(3, q_max + 1)}
+        counts |= {(2, q): gbc.total(found, q) for q in range(3, q_max + 1)}
     if q_max > 1 and p_max > 2:
         with part(2, 3, of=3):
             found = wedges.pairs(b.swapped(), 3)
-        counts |= {(p, 2): wedges.from_pairs(found, p) for p in range(3, p_max + 1)}
+        counts |= {(p, 2): gbc.total(found, p) for p in range(3, p_max + 1)}
     return counts
 
 

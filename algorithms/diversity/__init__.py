@@ -16,7 +16,7 @@ model.py      ego networks, contexts, and the interface of a method: `Scorer`
 methods.py    the methods by name, the rule of "auto", a scorer for each worker
 listing/      "listing"
 extract/      "extract"
-schedule/     scoring on several workers, the exact search for the best, what an owner costs
+schedule.py   scoring on several workers, the exact search for the best
 network.py    a single ego network
 
 Oracle: NetworkX on each ego network, by the definitions (tests/algorithms/test_diversity.py).
@@ -42,7 +42,6 @@ from ..views.simple import simple
 from . import schedule
 from .methods import METHODS, workers
 from .model import LARGEST_K, MODELS, Scorer
-from .schedule import cost
 
 Model = Annotated[str, Limits(choices=MODELS)]
 Size = Annotated[int, Limits(ge=1, le=LARGEST_K)]
@@ -135,7 +134,7 @@ def scores(scorers: Sequence[Scorer], owners: Array) -> Array:
     """int32[q]: the score of each of `owners`, uint32[q], by the workers' scorers of one graph."""
     if len(scorers) == 1:
         return scorers[0].scores(owners)
-    return schedule.scores(scorers, owners, cost.estimate(scorers[0], owners, len(scorers)))
+    return schedule.scores(scorers, owners, scorers[0].costs(owners))
 
 
 def search(
@@ -149,9 +148,7 @@ def search(
     if vertices is not None:
         owners = owners[to_host(vertices)]
         bounds = bounds[owners]
-    worth = np.flatnonzero(bounds)
-    costs = np.ones(len(owners))
-    costs[worth] = cost.estimate(first, owners[worth], len(scorers))
+    costs = first.costs(owners) if len(scorers) > 1 else np.ones(len(owners))
     best = schedule.top(scorers, owners, bounds, costs, t, stealing, first.at_once)
     contexts = first.contexts(np.array([vertex for vertex, _ in best], np.uint32))
     return [Diverse(*pair, its) for pair, its in zip(best, contexts, strict=True)]

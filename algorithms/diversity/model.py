@@ -49,9 +49,8 @@ class Scorer(Protocol):
     def bounds(self) -> Array:
         """int32[n], on the host: no vertex scores more."""
 
-    def terms(self, owners: Array) -> Array:
-        """float64[q, 1 or 2], on the host, none negative: the terms whose weighted sum is the time
-        of each of `owners`; see `cost`."""
+    def costs(self, owners: Array) -> Array:
+        """float64[q], on the host, above 0: about what each of `owners` costs, in any unit."""
 
 
 def fewest_vertices(model: str, k: int) -> int:

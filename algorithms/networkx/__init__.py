@@ -11,14 +11,15 @@ converted.py    a NetworkX graph as a snapshot, which NetworkX keeps with the or
   convert.py    NetworkX's dictionaries as rows
 
 The functions adapt labels, names of arguments, errors, types and order to NetworkX's; they compute
-by the other folders, or by a library:
+by the other folders, or by a library. What they return is in NetworkX's documentation; docstrings
+here say what is not.
 
 cores.py        cores, shells, crusts and trusses
-clusters.py     triangles, clustering, transitivity; square and directed clustering by wedges_cpu.py
+clusters.py     triangles, clustering, transitivity; squares, and triangles by direction
 components.py   connected components, weak and strong
 degrees.py      degree centralities, isolated nodes, reciprocity
 ranks.py        PageRank; HITS by SciPy
-traversal.py    breadth-first edges, trees and layers, in NetworkX's order (ordered_cpu.py)
+traversal.py    breadth-first edges, trees and layers, in NetworkX's order
 lengths.py      lengths of shortest paths, in edges and by weight
 links.py        link prediction: Jaccard and its kin
 

@@ -2,7 +2,9 @@
 
 A coefficient is 0, an integer, where there is no triangle, as in NetworkX. Triangles and degrees
 are those of the simple undirected graph. The triangles of a directed graph, which count by their
-directions, and squares are found by wedges_cpu.py, on the host.
+directions, and squares are found on the host: the paths of two edges from a node, its wedges, are
+walked once, and counted by where they end. A node at which c wedges end is the opposite corner of
+c(c − 1)/2 squares; an end that is a neighbour closes triangles. O(Σ degree²), in threads.
 """
 
 from __future__ import annotations
@@ -13,36 +15,31 @@ import numpy as np
 
 import algorithms
 from lpma.arrays import to_host
+from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
+from lpma.cpu.search import first_not_below
 
 from ..arrays import Array
-from ..views.simple import View, simple, symmetric
-from . import wedges_cpu
+from ..views.simple import simple, symmetric
 from .converted import ConvertedGraph, networkx
 
 Coefficients = dict[Any, float]
 
 
 def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int] | int:
-    """The number of triangles at each node, or at each of `nodes`, or at one node."""
     if nodes is not None and G.is_multigraph():
         raise networkx().NetworkXNotImplemented("not implemented for multigraph type")
-    counts = _triangles(G)
-    if nodes in G:
-        return counts[G.number[nodes]]
-    return _at(G, counts, nodes)
+    return _at(G, G.values("triangles", lambda: algorithms.triangles(G.snapshot)), nodes)
 
 
 def clustering(G: ConvertedGraph, nodes: Any = None, weight: None = None) -> Coefficients | float:
-    """The share of the pairs of neighbours of each node that are neighbours."""
     found = G.kept("clustering", lambda: _directed(G) if G.is_directed() else _undirected(G))
-    return found[G.number[nodes]] if nodes in G else _at(G, found, nodes)
+    return _at(G, found, nodes)
 
 
 def average_clustering(
     G: ConvertedGraph, nodes: Any = None, weight: None = None, count_zeros: bool = True
 ) -> float:
-    """The mean of the coefficients: of all nodes, or of `nodes`, or of those above 0."""
     found: Any = clustering(G, nodes)
     coefficients = list(found.values())  # of one node there is no mean: NetworkX's AttributeError
     if not count_zeros:
@@ -51,18 +48,11 @@ def average_clustering(
 
 
 def transitivity(G: ConvertedGraph) -> float:
-    """Three times the number of triangles, over the number of pairs of edges that meet."""
     return algorithms.transitivity(G.snapshot) or 0
 
 
 def square_clustering(G: ConvertedGraph, nodes: Any = None) -> Coefficients | float:
-    """The share of the squares at each node, among those that could be."""
-    found = G.kept("square clustering", lambda: _squares(G))
-    return found[G.number[nodes]] if nodes in G else _at(G, found, nodes)
-
-
-def _triangles(G: ConvertedGraph) -> list[int]:
-    return G.values("triangles", lambda: algorithms.triangles(G.snapshot))
+    return _at(G, G.kept("square clustering", lambda: _squares(G)), nodes)
 
 
 def _undirected(G: ConvertedGraph) -> list[float]:
@@ -74,10 +64,11 @@ def _directed(G: ConvertedGraph) -> list[float]:
     """A triangle counts for each way in which its edges, either way, make one."""
     view = G.structure.sorted_rows
     both = symmetric(view)
+    both_rows = both.indptr, both.indices
     directions = np.concatenate(
-        by_rows(wedges_cpu.directions, both.indptr, both.indptr, both.indices, *_rows(view))
+        by_rows(_find_directions, both.indptr, *both_rows, view.indptr, view.indices)
     )
-    pieces = by_rows(wedges_cpu.triangles, both.indptr, *_rows(both), directions)
+    pieces = by_rows(_count_triangles, both.indptr, *both_rows, directions)
     ways = np.concatenate(pieces).tolist()
     at = np.repeat(np.arange(len(G)), np.diff(both.indptr))
     total = np.bincount(at, directions, len(G)).astype(np.int64).tolist()
@@ -87,22 +78,93 @@ def _directed(G: ConvertedGraph) -> list[float]:
 
 
 def _squares(G: ConvertedGraph) -> list[float]:
-    view = _host_view(G)
-    pieces = by_rows(wedges_cpu.squares, view.indptr, *_rows(view))
+    view = simple(G.snapshot)
+    rows = to_host(view.indptr), to_host(view.indices)
+    pieces = by_rows(_count_squares, rows[0], *rows)
     found, possible = (np.concatenate(column).tolist() for column in zip(*pieces, strict=True))
     return [s / p if p > 0 else 0 for s, p in zip(found, possible, strict=True)]
 
 
-def _host_view(G: ConvertedGraph) -> View:
-    view = simple(G.snapshot)
-    return View(to_host(view.indptr), to_host(view.indices))
-
-
-def _rows(view: View) -> tuple[Array, Array]:
-    return view.indptr, view.indices
-
-
-def _at(G: ConvertedGraph, values: list[Any], nodes: Any) -> dict[Any, Any]:
+def _at(G: ConvertedGraph, values: list[Any], nodes: Any) -> Any:
+    """The value of one node, or a dictionary of several, or of all."""
+    if nodes in G:
+        return values[G.number[nodes]]
     if nodes is None:
         return G.by_label(values)
     return {node: values[G.number[node]] for node in G.chosen(nodes)}
+
+
+@compiled
+def _count_squares(first: int, last: int, indptr: Array, indices: Array) -> tuple[Array, Array]:
+    """int64[last - first] each: the squares at each node, and as many as there could be, as Zhang
+    et al. count them ("Clustering coefficient and community structure of bipartite networks",
+    Physica A 387, 2008): for each pair of neighbours, the other nodes that either has."""
+    found = np.zeros(last - first, np.int64)
+    possible = np.zeros(last - first, np.int64)
+    wedges = np.zeros(len(indptr) - 1, np.int64)  # that end at each node; 0 between the nodes
+    for v in range(first, last):
+        degree = indptr[v + 1] - indptr[v]
+        ends = 0
+        for i in range(indptr[v], indptr[v + 1]):
+            u = np.int64(indices[i])
+            ends += indptr[u + 1] - indptr[u]
+            for j in range(indptr[u], indptr[u + 1]):
+                wedges[indices[j]] += 1
+        wedges[v] = 0
+        closed = 0
+        for i in range(indptr[v], indptr[v + 1]):
+            closed += wedges[indices[i]]
+        count = 0
+        for i in range(indptr[v], indptr[v + 1]):
+            u = np.int64(indices[i])
+            for j in range(indptr[u], indptr[u + 1]):
+                c = wedges[indices[j]]
+                count += c * (c - 1) // 2
+                wedges[indices[j]] = 0
+        found[v - first] = count
+        possible[v - first] = ends * (degree - 1) - degree * (degree - 1) - closed - count
+    return found, possible
+
+
+@compiled
+def _find_directions(
+    first: int, last: int, indptr: Array, indices: Array, out_indptr: Array, out: Array
+) -> Array:
+    """For each entry v of the rows u = first … last - 1 of the simple view, in how many directions
+    there is an edge between u and v: 1 or 2. out: the rows of the directed graph, sorted."""
+    found = np.empty(indptr[last] - indptr[first], np.int64)
+    for u in range(first, last):
+        for i in range(indptr[u], indptr[u + 1]):
+            v = np.int64(indices[i])
+            there = _holds(out, out_indptr[u], out_indptr[u + 1], v)
+            back = _holds(out, out_indptr[v], out_indptr[v + 1], u)
+            found[i - indptr[first]] = there + back
+    return found
+
+
+@compiled
+def _holds(row: Array, low: int, high: int, wanted: int) -> int:
+    at = first_not_below(row, low, high, wanted)
+    return 1 if at < high and row[at] == wanted else 0
+
+
+@compiled
+def _count_triangles(
+    first: int, last: int, indptr: Array, indices: Array, directed: Array
+) -> Array:
+    """int64[last - first]: the triangles at each node, each as often as its edges' `directed`
+    multiply to, and both ways round."""
+    found = np.zeros(last - first, np.int64)
+    to = np.zeros(len(indptr) - 1, np.int64)  # of the edge to each neighbour; 0 between the nodes
+    for v in range(first, last):
+        for i in range(indptr[v], indptr[v + 1]):
+            to[indices[i]] = directed[i]
+        count = 0
+        for i in range(indptr[v], indptr[v + 1]):
+            u = np.int64(indices[i])
+            for j in range(indptr[u], indptr[u + 1]):
+                count += directed[i] * directed[j] * to[indices[j]]
+        for i in range(indptr[v], indptr[v + 1]):
+            to[indices[i]] = 0
+        found[v - first] = count
+    return found

@@ -21,7 +21,6 @@ from .converted import ConvertedGraph, networkx
 
 
 def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
-    """The nodes of each component, in the order of the first of each."""
     return _groups(G, labels(G))
 
 
@@ -30,15 +29,13 @@ def number_connected_components(G: ConvertedGraph) -> int:
 
 
 def is_connected(G: ConvertedGraph) -> bool:
-    """Whether there is one component. Raises NetworkXPointlessConcept without a node."""
     _refuse_empty(G)
     return number_connected_components(G) == 1
 
 
 def node_connected_component(G: ConvertedGraph, n: Any) -> set[Any]:
-    """The nodes of n's component."""
     found = labels(G)
-    return {G.labels[v] for v in np.flatnonzero(found == found[G.number[n]]).tolist()}
+    return set(G.named(np.flatnonzero(found == found[G.number[n]])))
 
 
 # Weak components are those of the graph without directions.
@@ -48,7 +45,6 @@ is_weakly_connected = is_connected
 
 
 def strongly_connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
-    """The nodes of each component, each after those that it leads to."""
     return _groups(G, _strong(G)[0])
 
 
@@ -57,7 +53,6 @@ def number_strongly_connected_components(G: ConvertedGraph) -> int:
 
 
 def is_strongly_connected(G: ConvertedGraph) -> bool:
-    """Whether there is one component. Raises NetworkXPointlessConcept without a node."""
     _refuse_empty(G)
     return number_strongly_connected_components(G) == 1
 
@@ -82,7 +77,7 @@ def _groups(G: ConvertedGraph, found: Array) -> Iterator[set[Any]]:
     by_label = np.argsort(found, kind="stable")
     ends = np.flatnonzero(np.diff(found[by_label])) + 1
     for rows in np.split(by_label, ends) if len(found) else []:
-        yield {G.labels[v] for v in rows.tolist()}
+        yield set(G.named(rows))
 
 
 def _refuse_empty(G: ConvertedGraph) -> None:

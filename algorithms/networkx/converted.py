@@ -203,6 +203,10 @@ class ConvertedGraph:
     def by_label(self, values: list[Any]) -> dict[Any, Any]:
         return dict(zip(self.labels, values, strict=True))
 
+    def named(self, rows: Array) -> list[Any]:
+        """The nodes of these rows."""
+        return list(map(self.labels.__getitem__, rows.tolist()))
+
     def require(self, node: Any, message: str) -> int:
         """The row of a node. Raises NodeNotFound with the message if there is none."""
         if node not in self:
@@ -253,8 +257,8 @@ def convert_from_nx(
     is_kept = can_be_kept(graph)
     if not is_kept:
         _do_not_keep(graph)
-    shared = _shared_structure(graph) if is_kept else None
-    converted = ConvertedGraph(graph, shared or structure_of(graph))
+    shared = (one.structure for one in cached(graph)) if is_kept else iter(())
+    converted = ConvertedGraph(graph, next(shared, None) or structure_of(graph))
     for name, default in (edge_attrs or {}).items():
         converted.read_weights(name, default, by_row=False)
     return converted
@@ -273,10 +277,6 @@ def _do_not_keep(graph: Any) -> None:
     cache = getattr(graph, "__networkx_cache__", None)
     if cache:
         cache.get("backends", {}).pop(NAME, None)
-
-
-def _shared_structure(graph: Any) -> Structure | None:
-    return next((one.structure for one in cached(graph)), None)
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:

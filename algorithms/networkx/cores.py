@@ -23,29 +23,24 @@ Numbers = dict[Any, int] | None
 
 
 def core_number(G: ConvertedGraph) -> dict[Any, int]:
-    """The core number of each node."""
     G.refuse_loops()
     return G.by_label(G.values("cores", lambda: algorithms.core_numbers(G.snapshot)))
 
 
 def k_core(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k, by default the largest, or more."""
     return _by_core(G, k, core_number, ge)
 
 
 def k_shell(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k, by default the largest."""
     return _by_core(G, k, core_number, eq)
 
 
 def k_crust(G: ConvertedGraph, k: int | None = None, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k or less; by default, less than the largest."""
+    """By default, less than the largest core number, and not up to it."""
     return _by_core(G, k, core_number, lt if k is None else le)
 
 
 def k_corona(G: ConvertedGraph, k: int | None, core_number: Numbers = None) -> Any:
-    """The subgraph of the nodes with core number k that have k neighbours in the k-core. k: None is
-    the largest core number."""
     numbers = _given_or_own(G, core_number)
     wanted = max(numbers.values()) if k is None else k
 
@@ -58,8 +53,6 @@ def k_corona(G: ConvertedGraph, k: int | None, core_number: Numbers = None) -> A
 
 
 def k_truss(G: ConvertedGraph, k: int) -> Any:
-    """The subgraph that remains when edges in fewer than k − 2 triangles are removed until there
-    are none, and then the nodes without edges."""
     G.refuse_loops()
     src, dst, truss = G.kept("trusses", lambda: _trusses(G))
     ends, key = _edges(G), np.array([len(G), 1])  # an edge is known by its smaller and larger row
@@ -109,19 +102,15 @@ def _copied(G: ConvertedGraph, rows: Array, ends: Array) -> Any:
     nodes, adjacent = origin._node, origin._adj
     part = origin.__class__()
     part.graph.update(origin.graph)
-    part.add_nodes_from((label, nodes[label]) for label in _labels(G, rows))
-    pairs = zip(*(_labels(G, end) for end in ends), strict=True)
+    part.add_nodes_from((label, nodes[label]) for label in G.named(rows))
+    pairs = zip(*map(G.named, ends), strict=True)
     part.add_edges_from((u, v, adjacent[u][v]) for u, v in pairs)
     return part
 
 
 def _copied_by_networkx(G: ConvertedGraph, origin: Any, rows: Array, ends: Array) -> Any:
     """As `_copied`, of a view or a subclass, by NetworkX's own copy."""
-    part = origin.subgraph(_labels(G, rows)).copy()
-    wanted = set(zip(*(_labels(G, end) for end in ends), strict=True))
+    part = origin.subgraph(G.named(rows)).copy()
+    wanted = set(zip(*map(G.named, ends), strict=True))
     part.remove_edges_from([(u, v) for u, v in part.edges() if not wanted & {(u, v), (v, u)}])
     return part
-
-
-def _labels(G: ConvertedGraph, rows: Array) -> list[Any]:
-    return [G.labels[v] for v in rows.tolist()]

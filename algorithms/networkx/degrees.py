@@ -15,23 +15,19 @@ from .converted import ConvertedGraph, networkx
 
 
 def degree_centrality(G: ConvertedGraph) -> dict[Any, float]:
-    """The degree of each node, over the number of other nodes."""
     return _centrality(G, degrees(G))
 
 
 def in_degree_centrality(G: ConvertedGraph) -> dict[Any, float]:
-    """The number of edges that enter each node, over the number of other nodes."""
     return _centrality(G, _in_degrees(G))
 
 
 def out_degree_centrality(G: ConvertedGraph) -> dict[Any, float]:
-    """The number of edges that leave each node, over the number of other nodes."""
     return _centrality(G, _out_degrees(G))
 
 
 def isolates(G: ConvertedGraph) -> Iterator[Any]:
-    """The nodes without an edge."""
-    return (G.labels[v] for v in np.flatnonzero(degrees(G) == 0).tolist())
+    return iter(G.named(np.flatnonzero(degrees(G) == 0)))
 
 
 def number_of_isolates(G: ConvertedGraph) -> int:
@@ -39,8 +35,7 @@ def number_of_isolates(G: ConvertedGraph) -> int:
 
 
 def overall_reciprocity(G: ConvertedGraph) -> float:
-    """The share of edges whose reverse is an edge too; loops are not counted as such. Raises
-    NetworkXError without an edge."""
+    """Loops are not counted as their own reverse."""
     m = len(G.structure.rows.indices)
     if m == 0:
         raise networkx().NetworkXError("Not defined for empty graphs")
@@ -48,9 +43,7 @@ def overall_reciprocity(G: ConvertedGraph) -> float:
 
 
 def reciprocity(G: ConvertedGraph, nodes: Any = None) -> Any:
-    """The share of the edges at each node whose reverse is an edge too: None at an isolated node.
-    Without `nodes`, that of the graph. Of one node, its own; raises NetworkXError if that is
-    isolated."""
+    """None at an isolated node, which alone is an error. Without `nodes`, that of the graph."""
     if nodes is None:
         return overall_reciprocity(G)
     returned, total = _returned(G), _out_degrees(G) + _in_degrees(G)
@@ -95,10 +88,6 @@ def _centrality(G: ConvertedGraph, found: Array) -> dict[Any, float]:
 
 def _returned(G: ConvertedGraph) -> Array:
     """int64[n]: the targets of each row that have an edge back."""
-    return G.kept("returned", lambda: _by_scipy(G))
-
-
-def _by_scipy(G: ConvertedGraph) -> Array:
     from scipy.sparse import csr_array
 
     view = G.structure.sorted_rows

@@ -30,25 +30,20 @@ EXACT = 2.0**53  # integers below it are exact as floats
 def single_source_shortest_path_length(
     G: ConvertedGraph, source: Any, cutoff: float | None = None
 ) -> Lengths:
-    """The number of edges to each node that is reached within `cutoff`."""
-    start = G.require(source, f"Source {source} is not in G")
-    return _nearest_first(G, _hops(G, start), cutoff)
+    return _nearest_first(G, G.require(source, f"Source {source} is not in G"), cutoff)
 
 
 def single_target_shortest_path_length(
     G: ConvertedGraph, target: Any, cutoff: float | None = None
 ) -> Lengths:
-    """The number of edges from each node that reaches the target within `cutoff`."""
     start = G.require(target, f"Target {target} is not in G")
-    return _nearest_first(G, _hops(G, start, reverse=True), cutoff)
+    return _nearest_first(G, start, cutoff, reverse=True)
 
 
 def all_pairs_shortest_path_length(
     G: ConvertedGraph, cutoff: float | None = None
 ) -> Iterator[tuple[Any, Lengths]]:
-    """(source, the lengths from it), for each node."""
-    each = enumerate(G.labels)
-    return ((source, _nearest_first(G, _hops(G, v), cutoff)) for v, source in each)
+    return ((source, _nearest_first(G, v, cutoff)) for v, source in enumerate(G.labels))
 
 
 def shortest_path_length(
@@ -58,15 +53,14 @@ def shortest_path_length(
     weight: None = None,
     method: str = "dijkstra",
 ) -> Any:
-    """The number of edges from source to target; of one of them alone, to or from each node; of
-    neither, between all pairs."""
+    """Of one end alone, to or from each node; of neither, between all pairs."""
     if source is None and target is None:
         return all_pairs_shortest_path_length(G)
     if target is None:
         return single_source_shortest_path_length(G, source)
     if source is None:
         start = G.require(target, f"Source {target} is not in G")  # of the graph turned around
-        return _nearest_first(G, _hops(G, start, reverse=True), None)
+        return _nearest_first(G, start, None, reverse=True)
     found = _distance(G, source, target)
     if found < 0:
         raise networkx().NetworkXNoPath(f"No path between {source} and {target}.")
@@ -74,15 +68,13 @@ def shortest_path_length(
 
 
 def has_path(G: ConvertedGraph, source: Any, target: Any) -> bool:
-    """Whether edges lead from source to target. Raises NodeNotFound if either is missing."""
     if G.is_directed():
         return _distance(G, source, target) >= 0
-    found, ends = components.labels(G), _both(G, source, target)
-    return bool(found[ends[0]] == found[ends[1]])
+    found, (start, end) = components.labels(G), _both(G, source, target)
+    return bool(found[start] == found[end])
 
 
 def descendants_at_distance(G: ConvertedGraph, source: Any, distance: int) -> set[Any]:
-    """The nodes at this distance from the source."""
     if source not in G:
         raise networkx().NetworkXError(f"The node {source} is not in the graph.")
     hops = _hops(G, G.number[source])
@@ -90,20 +82,16 @@ def descendants_at_distance(G: ConvertedGraph, source: Any, distance: int) -> se
 
 
 def descendants(G: ConvertedGraph, source: Any) -> set[Any]:
-    """The nodes to which edges lead from the source, without it."""
     return _others(G, source, reverse=False)
 
 
 def ancestors(G: ConvertedGraph, source: Any) -> set[Any]:
-    """The nodes from which edges lead to the source, without it."""
     return _others(G, source, reverse=True)
 
 
 def average_shortest_path_length(
     G: ConvertedGraph, weight: None = None, method: str | None = None
 ) -> float:
-    """The mean number of edges between the nodes of each pair. Raises NetworkX's errors if there
-    are no nodes, or a pair without a path."""
     n = len(G)
     if n == 0:
         raise networkx().NetworkXPointlessConcept(
@@ -119,9 +107,7 @@ def average_shortest_path_length(
 
 
 def eccentricity(G: ConvertedGraph, v: Any = None, sp: None = None, weight: None = None) -> Any:
-    """The distance of each node, or of `v`, one or several, from the node farthest from it. Raises
-    NetworkXError if one is not reached, and as NetworkX since 3.7 NetworkXPointlessConcept if there
-    are no nodes."""
+    """Only since 3.7 NetworkX refuses a graph without nodes."""
     if len(G) == 0 and is_since(3, 7):
         raise networkx().NetworkXPointlessConcept("Cannot compute eccentricity of a null graph.")
     found = {node: _farthest(G, G.number[node]) for node in G.chosen(v)}
@@ -136,8 +122,6 @@ def closeness_centrality(
     *,
     sp: None = None,
 ) -> Any:
-    """The number of nodes that reach each node, over the sum of their distances; `wf_improved`:
-    times their share of all nodes."""
     if u is None:
         return {node: _closeness(G, v, wf_improved) for v, node in enumerate(G.labels)}
     return _closeness(G, G.require(u, f"Source {u} is not in G"), wf_improved)
@@ -149,7 +133,10 @@ def _hops(G: ConvertedGraph, start: int, reverse: bool = False) -> Array:
     return hops
 
 
-def _nearest_first(G: ConvertedGraph, hops: Array, cutoff: float | None) -> Lengths:
+def _nearest_first(
+    G: ConvertedGraph, start: int, cutoff: float | None, reverse: bool = False
+) -> Lengths:
+    hops = _hops(G, start, reverse)
     farthest = np.inf if cutoff is None else max(cutoff, 0)
     return _by_length(G, hops, (hops >= 0) & (hops <= np.ceil(farthest)))
 
@@ -157,8 +144,7 @@ def _nearest_first(G: ConvertedGraph, hops: Array, cutoff: float | None) -> Leng
 def _by_length(G: ConvertedGraph, lengths: Array, chosen: Array) -> dict[Any, Any]:
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(lengths[rows], kind="stable")]
-    names = map(G.labels.__getitem__, rows.tolist())
-    return dict(zip(names, lengths[rows].tolist(), strict=True))
+    return dict(zip(G.named(rows), lengths[rows].tolist(), strict=True))
 
 
 def _both(G: ConvertedGraph, source: Any, target: Any) -> tuple[int, int]:
@@ -179,7 +165,7 @@ def _others(G: ConvertedGraph, source: Any, reverse: bool) -> set[Any]:
 
 
 def _named(G: ConvertedGraph, chosen: Array) -> set[Any]:
-    return {G.labels[v] for v in np.flatnonzero(chosen).tolist()}
+    return set(G.named(np.flatnonzero(chosen)))
 
 
 def _farthest(G: ConvertedGraph, v: int) -> int:
@@ -205,7 +191,6 @@ def _closeness(G: ConvertedGraph, v: int, wf_improved: bool) -> float:
 def single_source_dijkstra_path_length(
     G: ConvertedGraph, source: Any, cutoff: float | None = None, weight: str | None = "weight"
 ) -> WeightedLengths:
-    """The length of a shortest path to each node that is reached within `cutoff`."""
     start = G.require(source, f"Node {source} not found in graph")
     return _within(G, _distances(G, start, weight), start, cutoff)
 
@@ -213,8 +198,8 @@ def single_source_dijkstra_path_length(
 def all_pairs_dijkstra_path_length(
     G: ConvertedGraph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Any, WeightedLengths]]:
-    """(source, the lengths from it), for each node. Lengths that might be too large are refused at
-    once, since NetworkX cannot take over later; no path has more than n − 1 edges."""
+    """Lengths that might be too large are refused at once, since NetworkX cannot take over later;
+    no path has more than n − 1 edges."""
     s = G.weighted(weight, by_row=True)
     if s._weights is not None:
         _refuse_beyond_exact(float(to_host(s._weights).max(initial=0)) * (len(G) - 1))
@@ -224,7 +209,6 @@ def all_pairs_dijkstra_path_length(
 def dijkstra_path_length(
     G: ConvertedGraph, source: Any, target: Any, weight: str | None = "weight"
 ) -> float:
-    """The length of a shortest path from source to target."""
     start = G.require(source, f"Node {source} not found in graph")
     no_path = f"Node {target} not reachable from {source}"
     return _length(G, start, source, target, weight, no_path)
@@ -233,7 +217,6 @@ def dijkstra_path_length(
 def single_source_bellman_ford_path_length(
     G: ConvertedGraph, source: Any, weight: str | None = "weight"
 ) -> WeightedLengths:
-    """The length of a shortest path to each node that is reached."""
     start = G.require(source, f"Source {source} not in G")
     return _within(G, _distances(G, start, weight), start, None)
 
@@ -241,7 +224,6 @@ def single_source_bellman_ford_path_length(
 def bellman_ford_path_length(
     G: ConvertedGraph, source: Any, target: Any, weight: str | None = "weight"
 ) -> float:
-    """The length of a shortest path from source to target."""
     to_itself = f"Node {source} not found in graph"
     start = G.require(source, to_itself if source == target else f"Source {source} not in G")
     no_path = f"node {target} not reachable from {source}"

@@ -30,28 +30,22 @@ PAIRS = 1 << 16
 
 
 def jaccard_coefficient(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
-    """The number of common neighbours, over that of the neighbours of either."""
-
     def score(left: Array, right: Array) -> list[Any]:
         count, _, union = _of_pairs(G, left, right)
-        counted = zip(count.tolist(), union.tolist(), strict=True)
-        return [c / u if u else 0 for c, u in counted]
+        return [c / u if u else 0 for c, u in zip(count.tolist(), union.tolist(), strict=True)]
 
     return _scored(G, ebunch, score)
 
 
 def adamic_adar_index(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
-    """The sum of 1/log(degree) over the common neighbours."""
     return _scored(G, ebunch, _sums(G, np.log))
 
 
 def resource_allocation_index(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
-    """The sum of 1/degree over the common neighbours."""
     return _scored(G, ebunch, _sums(G, lambda degree: degree))
 
 
 def preferential_attachment(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
-    """The product of the degrees."""
     degree = degrees(G).astype(np.int64)
     return _scored(G, ebunch, lambda left, right: (degree[left] * degree[right]).tolist())
 
@@ -59,9 +53,6 @@ def preferential_attachment(G: ConvertedGraph, ebunch: Pairs = None) -> Scores:
 def common_neighbor_centrality(
     G: ConvertedGraph, ebunch: Pairs = None, alpha: float = 0.8
 ) -> Scores:
-    """alpha times the number of common neighbours, plus 1 − alpha times the number of nodes over
-    the distance."""
-
     def score(left: Array, right: Array) -> list[Any]:
         if bool((left == right).any()):
             raise networkx().NetworkXAlgorithmError("Self loops are not supported")
@@ -124,8 +115,7 @@ def _sums(G: ConvertedGraph, divisor: Callable[[Array], Array]) -> Score:
         count, total, _ = _of_pairs(G, left, right, values)
         if not bool(np.isfinite(total).all()):  # a node beside itself: its neighbour of degree 1
             raise ZeroDivisionError("division by zero")
-        found = zip(count.tolist(), total.tolist(), strict=True)
-        return [t if c else 0 for c, t in found]
+        return [t if c else 0 for c, t in zip(count.tolist(), total.tolist(), strict=True)]
 
     return score
 

@@ -8,7 +8,8 @@ are served only for graphs that have been converted before.
 
 from __future__ import annotations
 
-from inspect import Signature, signature
+from functools import cache
+from inspect import signature
 from itertools import chain, islice
 from typing import Any
 
@@ -114,16 +115,14 @@ def _is_small(graph: Any) -> bool:
         return True
 
 
-_signatures: dict[Any, Signature] = {}
+_signature = cache(signature)
 
 
 def _arguments(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any] | None:
     """The arguments given, by name; None if the function has no such arguments."""
-    if function not in _signatures:
-        _signatures[function] = signature(function)
     try:
-        return _signatures[function].bind(*args, **kwargs).arguments
+        return _signature(function).bind(*args, **kwargs).arguments
     except TypeError:
         return None

@@ -1,56 +1,38 @@
 """NetworkX's breadth-first traversals and paths, node by node in NetworkX's order.
 
-All come from one search (ordered_cpu.py). An iterator holds its rows from the call on, and searches
-them all before it yields the first edge, so that its results are those as of the call. Errors and
-warnings come with the first edge, as in NetworkX.
+All come from one search: `algorithms.bfs` finds levels in no order, but edges, trees and paths
+depend on the order of NetworkX's dictionaries. One thread runs a queue, on the host; most of the
+time goes to making Python objects of the result.
+
+An iterator holds its rows from the call on, and searches them all before it yields the first edge,
+so that its results are those as of the call. Errors and warnings come with the first edge, as in
+NetworkX.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from lpma.cpu.jit import compiled
+
 from ..arrays import Array
-from ..views.simple import View
 from .converted import ConvertedGraph, is_since, networkx
-from .ordered_cpu import search
 
 Edge = tuple[Any, Any]
 Paths = dict[Any, list[Any]]
+# The nodes found, in order, sources first; from which each was found; and where each level begins,
+# and the end.
+Search = Callable[[], tuple[list[Any], list[Any], list[int]]]
 
 _DEPRECATED = (
     "\n\nbfs_predecessors is deprecated and will be removed in NetworkX 3.9\n"
     "Use ``(t, s) for (s, t) in bfs_edges`` instead"
 )
-
-
-class _Found(NamedTuple):
-    """What a search found, in order, sources first."""
-
-    nodes: list[Any]
-    parents: list[Any]
-    bounds: list[int]  # where each level begins, and the end
-
-
-class _Search(NamedTuple):
-    """A search and what it needs."""
-
-    labels: list[Any]
-    rows: View
-    starts: Array
-    steps: int
-
-    def run(self) -> _Found:
-        order, parents, bounds = search(
-            self.rows.indptr, self.rows.indices, self.starts, self.steps
-        )
-        return _Found(self._named(order), self._named(parents), bounds.tolist())
-
-    def _named(self, rows: Array) -> list[Any]:
-        return list(map(self.labels.__getitem__, rows.tolist()))
 
 
 def bfs_edges(
@@ -60,7 +42,6 @@ def bfs_edges(
     depth_limit: float | None = None,
     sort_neighbors: None = None,
 ) -> Iterator[Edge]:
-    """The edges (parent, child) by which nodes are found."""
     if source not in G:
         kind = "digraph" if G.is_directed() else "graph"
         return _raising(networkx().NetworkXError(f"The node {source} is not in the {kind}."))
@@ -74,7 +55,6 @@ def bfs_tree(
     depth_limit: float | None = None,
     sort_neighbors: None = None,
 ) -> Any:
-    """The tree of these edges, a networkx.DiGraph."""
     tree = networkx().DiGraph()
     tree.add_node(source)
     tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
@@ -84,20 +64,17 @@ def bfs_tree(
 def bfs_predecessors(
     G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
 ) -> Iterator[Edge]:
-    """(node, the node from which it was found), without the source. Warns of deprecation where and
-    in the words that NetworkX does, which filters know."""
+    """Warns of deprecation where and in the words that NetworkX does, which filters know."""
     return _turned(bfs_edges(G, source, False, depth_limit))
 
 
 def bfs_successors(
     G: ConvertedGraph, source: Any, depth_limit: float | None = None, sort_neighbors: None = None
 ) -> Iterator[tuple[Any, list[Any]]]:
-    """(node, the nodes found from it), for the source and all nodes from which one was found."""
     return _by_parent(source, bfs_edges(G, source, False, depth_limit))
 
 
 def bfs_layers(G: ConvertedGraph, sources: Any) -> Iterator[list[Any]]:
-    """The nodes at each distance from the sources, one node or several."""
     try:
         begun = list({sources} if sources in G else set(sources))
     except TypeError as error:
@@ -117,9 +94,9 @@ def _raised(error: Exception) -> list[Any]:
     raise error
 
 
-def _edges(search: _Search) -> Iterator[Edge]:
-    found = search.run()
-    yield from zip(found.parents[1:], found.nodes[1:], strict=True)
+def _edges(search: Search) -> Iterator[Edge]:
+    nodes, parents, _ = search()
+    yield from zip(parents[1:], nodes[1:], strict=True)
 
 
 def _turned(edges: Iterator[Edge]) -> Iterator[Edge]:
@@ -140,16 +117,15 @@ def _by_parent(source: Any, edges: Iterator[Edge]) -> Iterator[tuple[Any, list[A
     yield at, children
 
 
-def _layers(search: _Search) -> Iterator[list[Any]]:
-    found = search.run()
-    for first, last in zip(found.bounds, found.bounds[1:], strict=False):
-        yield found.nodes[first:last]
+def _layers(search: Search) -> Iterator[list[Any]]:
+    nodes, _, bounds = search()
+    for first, last in pairwise(bounds):
+        yield nodes[first:last]
 
 
 def single_source_shortest_path(
     G: ConvertedGraph, source: Any, cutoff: float | None = None
 ) -> Paths:
-    """A shortest path from the source to each node that it leads to within `cutoff`."""
     G.require(source, f"Source {source} not in G")
     return _paths(G, source, cutoff, False, lambda path, node: [*path, node])
 
@@ -157,7 +133,6 @@ def single_source_shortest_path(
 def single_target_shortest_path(
     G: ConvertedGraph, target: Any, cutoff: float | None = None
 ) -> Paths:
-    """A shortest path to the target from each node that leads to it within `cutoff`."""
     G.require(target, f"Target {target} not in G")
     return _paths(G, target, cutoff, True, lambda path, node: [node, *path])
 
@@ -165,7 +140,6 @@ def single_target_shortest_path(
 def all_pairs_shortest_path(
     G: ConvertedGraph, cutoff: float | None = None
 ) -> Iterator[tuple[Any, Paths]]:
-    """(source, its shortest paths), for each node."""
     return ((source, single_source_shortest_path(G, source, cutoff)) for source in G.labels)
 
 
@@ -176,16 +150,54 @@ def _paths(
     reverse: bool,
     join: Callable[[list[Any], Any], list[Any]],
 ) -> Paths:
-    found = _search(G, [start], cutoff, reverse).run()
     paths = {start: [start]}
-    for parent, node in zip(found.parents[1:], found.nodes[1:], strict=True):
+    for parent, node in _edges(_search(G, [start], cutoff, reverse)):
         paths[node] = join(paths[parent], node)
     return paths
 
 
-def _search(G: ConvertedGraph, sources: list[Any], levels: float | None, reverse: bool) -> _Search:
+def _search(G: ConvertedGraph, sources: list[Any], levels: float | None, reverse: bool) -> Search:
     """levels: how many at most, rounded up; None: all."""
     rows = G.predecessors if reverse else G.structure.rows
     starts = np.array([G.number[source] for source in sources], np.int64)
     steps = len(G) if levels is None else int(np.ceil(min(max(levels, 0), len(G))))
-    return _Search(G.labels, rows, starts, steps)
+
+    def run() -> tuple[list[Any], list[Any], list[int]]:
+        order, parents, bounds = _queue(rows.indptr, rows.indices, starts, steps)
+        return G.named(order), G.named(parents), bounds.tolist()
+
+    return run
+
+
+@compiled
+def _queue(
+    indptr: Array, indices: Array, sources: Array, levels: int
+) -> tuple[Array, Array, Array]:
+    """uint32[k], the vertices found within `levels` steps, in order, distinct sources first;
+    uint32[k], from which vertex each was found, a source from itself; and int64[l+1], where each
+    level begins, and the end."""
+    n = len(indptr) - 1
+    order, parents = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    bounds = np.empty(n + 2, np.int64)
+    seen = np.zeros(n, np.bool_)
+    end = 0
+    for source in sources:
+        seen[source] = True
+        order[end] = parents[end] = source
+        end += 1
+    bounds[0], begin, level = 0, 0, 0
+    while begin < end:
+        level += 1
+        bounds[level] = end
+        if level > levels:
+            break
+        for i in range(begin, bounds[level]):
+            u = np.int64(order[i])
+            for e in range(indptr[u], indptr[u + 1]):
+                v = indices[e]
+                if not seen[v]:
+                    seen[v] = True
+                    order[end], parents[end] = v, u
+                    end += 1
+        begin = bounds[level]
+    return order[:end], parents[:end], bounds[: level + 1]

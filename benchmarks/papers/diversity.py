@@ -14,7 +14,6 @@ import numpy as np
 
 from algorithms.diversity import schedule
 from algorithms.diversity.model import MODELS
-from algorithms.diversity.schedule import cost
 
 from ..keys import Array
 from ..report import Report, Setting
@@ -123,8 +122,7 @@ def _scoring(program: Program, graph: Graph) -> Callable[[], Array]:
 
     def run() -> Array:
         scorers = programs.scorers_of(program, s, "truss", K)
-        costs = cost.estimate(scorers[0], owners, len(scorers))
-        return schedule.scores(scorers, owners, costs, program.stealing)
+        return schedule.scores(scorers, owners, scorers[0].costs(owners), program.stealing)
 
     return run
 

@@ -87,10 +87,10 @@ def test_some_owners(
         scores = to_host(scorer.scores(asked))
         assert scores.tolist() == [len(expected[u]) for u in owners]
         assert [as_lists(c) for c in scorer.contexts(asked)] == [expected[u] for u in owners]
-        bounds, terms = scorer.bounds(), scorer.terms(asked)
-        assert (len(bounds), len(terms)) == (n, len(asked))
+        bounds, costs = scorer.bounds(), scorer.costs(asked)
+        assert (len(bounds), len(costs)) == (n, len(asked))
         assert (scores <= bounds[asked]).all()
-        assert (terms >= 0).all()
+        assert (costs > 0).all()
 
 
 def caveman(sizes: list[int], bridges: bool) -> tuple[int, Array, Array]:

@@ -19,8 +19,7 @@ from algorithms.diversity import schedule
 from algorithms.diversity.extract import Scorer
 from algorithms.diversity.extract import cpu as extract_cpu
 from algorithms.diversity.model import MODELS
-from algorithms.diversity.schedule import cost
-from algorithms.diversity.schedule.worklists import STEALING
+from algorithms.diversity.schedule import STEALING
 from lpma.arrays import array_module, on_device, to_host
 from tests.conftest import missing, real_graph
 from tests.support.graph_forms import cliques_in_a_chain, clustered, inputs, snapshot_of
@@ -127,18 +126,18 @@ def extracted(device: str, scorer: Scorer, owners: Array) -> list[list[list[int]
     view = scorer.egos.view
     for owner in owners.tolist():
         d, most = int(scorer.egos.vertices[owner]), int(scorer.egos.edges[owner])
-        room = extract_cpu._room(view.num_rows, d, most)
-        m = extract_cpu.edges(owner, view.indptr, view.indices, room.place_of, room.ends)
-        assert m == most
-        assert not room.place_of.any()
-        assert room.ends.tolist() == sorted(room.ends.tolist())
-        extract_cpu.rows(d, room.ends, room.starts, room.adjacent, room.edge, room.mark)
-        starts = room.starts.tolist()
+        place_of, ends = np.zeros(view.num_rows, np.int32), np.empty((most, 2), np.int32)
+        assert extract_cpu.edges(owner, view.indptr, view.indices, place_of, ends) == most
+        assert not place_of.any()
+        assert ends.tolist() == sorted(ends.tolist())
+        row_starts, mark = np.empty(d + 1, np.int64), np.zeros(d, np.int64)
+        adjacent, edge = np.empty(2 * most, np.int32), np.empty(2 * most, np.int32)
+        extract_cpu.rows(d, ends, row_starts, adjacent, edge, mark)
+        starts = row_starts.tolist()
         for v in range(d):
             for i in range(starts[v], starts[v + 1]):
-                other = int(room.adjacent[i])
-                assert room.ends[room.edge[i]].tolist() == sorted((v, other))
-        found.append([room.adjacent[starts[v] : starts[v + 1]].tolist() for v in range(d)])
+                assert ends[edge[i]].tolist() == sorted((v, int(adjacent[i])))
+        found.append([adjacent[starts[v] : starts[v + 1]].tolist() for v in range(d)])
     return found
 
 
@@ -257,7 +256,7 @@ def test_real_graphs(device: str, name: str) -> None:
         scorer = Scorer(snapshot, model, 4)
         owners = np.flatnonzero(scorer.bounds()).astype(np.uint32)
         workers = workers_of(scorer, device, 2)
-        scores = schedule.scores(workers, owners, cost.estimate(scorer, owners, 2))
+        scores = schedule.scores(workers, owners, scorer.costs(owners))
         assert (int(scores.sum()), int(scores.max())) == (total, most)
 
 
@@ -277,7 +276,7 @@ def test_searches_agree(device: str, model: str, graph: tuple[int, Array, Array]
     owners = all_owners(scorer)
     scores = to_host(scorer.scores(owners)).tolist()
     expected = sorted(enumerate(scores), key=lambda item: (-item[1], item[0]))[:t]
-    most, costs = scorer.bounds(), cost.estimate(scorer, owners, 1)
+    most, costs = scorer.bounds(), scorer.costs(owners)
     for number in (1, 2, 3):
         workers = workers_of(scorer, device, number)
         for stealing in STEALING:
@@ -299,7 +298,7 @@ def test_two_devices(cupy: Any, model: str) -> None:
     assert there.egos.view.indices.device.id == there.egos.support.device.id == 1
     scores = to_host(scorer.scores(owners))
     assert_same(to_host(there.scores(owners)), scores)
-    costs = cost.estimate(here, owners, 2)
+    costs = here.costs(owners)
     assert_same(schedule.scores(workers, owners, costs), scores)
     most = scorer.bounds()
     best = sorted(enumerate(scores.tolist()), key=lambda item: (-item[1], item[0]))

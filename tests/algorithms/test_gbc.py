@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from algorithms.biclique import gbc
 from algorithms.biclique.bipartite import trimmed
 from algorithms.biclique.gbc.anchor import choose_anchor
-from algorithms.biclique.gbc.types import Anchored, Search
+from algorithms.biclique.gbc.types import Search
 from benchmarks.papers import gbc as paper
 from lpma.arrays import to_host
 from tests.conftest import real_graph
@@ -75,8 +75,7 @@ def test_complete_graphs(device: str, a: int, b: int, p: int, q: int) -> None:
 
 def test_one_histogram_answers_for_every_q(device: str) -> None:
     b = random_graph(device, 60, 80, 1200, seed=3)
-    g = Anchored(b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    found = gbc.histogram(Search(g, 3, 2))
+    found = gbc.histogram(Search(b, 3, 2))
     assert isinstance(found, np.ndarray)
     for q in range(2, 9):
         assert gbc.total(found, q) == brute(b, 3, q)
@@ -114,7 +113,7 @@ def test_butterflies_of_real_graphs(device: str, name: str, butterflies: int) ->
 def test_ranks_rise_with_two_hop_neighbors(device: str, graph: Any, least: int) -> None:
     b = bipartite_of(device, *graph)
     chosen = choose_anchor(b, 2, least, choose=False).graph
-    indptr, indices = to_host(chosen.indptr), to_host(chosen.indices)
+    indptr, indices = to_host(chosen.left_indptr), to_host(chosen.left_indices)
     rows = [set(indices[x:y].tolist()) for x, y in itertools.pairwise(indptr.tolist())]
     counts = [
         sum(len(x & y) >= least for j, y in enumerate(rows) if i != j) for i, x in enumerate(rows)
@@ -130,4 +129,4 @@ def test_the_cheaper_layer_is_chosen(device: str) -> None:
     hubs, leaves = np.divmod(np.arange(3 * 50), 50)
     b = bipartite_of(device, 3, 50, hubs.tolist(), leaves.tolist())
     for graph, p, q in ((b, 3, 3), (b.swapped(), 3, 3)):
-        assert choose_anchor(graph, p, q).graph.num_anchors == 3
+        assert choose_anchor(graph, p, q).graph.num_left == 3

@@ -18,10 +18,8 @@ from algorithms.biclique.bipartite import Bipartite
 from algorithms.biclique.gbc import two_hop_cpu
 from algorithms.biclique.gbc.anchor import cheaper_layer
 from algorithms.biclique.gbc.bcpar_cpu import bcpar
-from algorithms.biclique.gbc.compact_cpu import WORD
 from algorithms.biclique.gbc.job_cuda import LEAST_CELLS, WARPS, Job, Launches
-from algorithms.biclique.gbc.search_cpu import prices
-from algorithms.biclique.gbc.types import Anchored
+from algorithms.biclique.gbc.search_cpu import WORD, prices
 from lpma.cpu.threads import THREADS
 from tests.support.bicliques import (
     bipartite_of,
@@ -59,14 +57,9 @@ def test_every_number_of_parts_agrees(device: str, p: int, q: int) -> None:
     assert refused < len(LIMITS)
 
 
-def parts_of(b: Bipartite, least: int, limit: int) -> tuple[Anchored, Array, list[Any]]:
-    g = Anchored(b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    num_candidates = two_hop_cpu.num_candidates(g, least)
-    return (
-        g,
-        num_candidates,
-        list(bcpar(g, num_candidates, least, prices(3, 600), WORD, limit)),
-    )
+def parts_of(b: Bipartite, least: int, limit: int) -> tuple[Array, list[Any]]:
+    num_candidates = two_hop_cpu.num_candidates(b, least)
+    return num_candidates, list(bcpar(b, num_candidates, least, prices(3, 600), WORD, limit))
 
 
 @pytest.mark.parametrize("limit", LIMITS)
@@ -74,21 +67,20 @@ def test_parts_are_independent(limit: int) -> None:
     """Each root is in one part, with all its candidates and their neighbours among its own; a part
     costs no more than the limit."""
     b = grouped("cpu", 20, 8000, seed=6)
-    _, num_candidates, parts = parts_of(b, 3, limit)
+    num_candidates, parts = parts_of(b, 3, limit)
     assert len(parts) > 1
     roots = 0
     for part in parts:
         graph = part.graph
         own = np.flatnonzero(part.num_candidates)
         roots += len(own)
-        swapped = Anchored(graph.back_indptr, graph.back, graph.indptr, graph.indices)
-        rows = [set(row) for row in lists_of(swapped)]
+        rows = [set(row) for row in lists_of(graph.swapped())]
         for u in own.tolist():
             sharing = sum(len(rows[u] & row) >= 3 for row in rows[u + 1 :])
             assert sharing == part.num_candidates[u]
-        cells = (part.num_candidates.astype(int) * -(-np.diff(graph.indptr) // WORD)).max()
+        cells = (part.num_candidates.astype(int) * -(-np.diff(graph.left_indptr) // WORD)).max()
         cost = prices(3, 600).least(
-            graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1,
+            graph.num_left, len(graph.left_indices), graph.num_right,
             int(part.num_candidates.max()), int(cells),
         )  # fmt: skip
         assert cost <= limit
@@ -104,11 +96,11 @@ def test_parts_share_what_they_hold() -> None:
           if rng.random() < 0.5), strict=True,
     )  # fmt: skip
     b = bipartite_of("cpu", 80, 60, map(int, left), right)
-    _, _, whole = parts_of(b, 3, 1 << 30)
+    _, whole = parts_of(b, 3, 1 << 30)
     assert len(whole) == 1
-    _, _, parts = parts_of(b, 3, 33_000)
+    _, parts = parts_of(b, 3, 33_000)
     assert len(parts) == 2
-    assert [len(part.graph.back_indptr) - 1 for part in parts] == [30, 30]
+    assert [part.graph.num_right for part in parts] == [30, 30]
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.diversity import schedule
-from algorithms.diversity.schedule import worklists
-from algorithms.diversity.schedule.worklists import STEALING, Table, WorkList, pack
+from algorithms.diversity.schedule import STEALING, Table, WorkList, pack
 from tests.support.oracles import assert_same
 
 Array = npt.NDArray[Any]
@@ -52,7 +51,7 @@ class Fake:
     def bounds(self) -> Array:
         raise NotImplementedError
 
-    def terms(self, owners: Array) -> Array:
+    def costs(self, owners: Array) -> Array:
         raise NotImplementedError
 
     @property
@@ -171,7 +170,7 @@ def test_a_search_ends_early() -> None:
 def test_ties_at_the_bound_do_not_end_it_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Algorithm 1 would stop after vertices 7 and 3, whose scores the next bounds do not exceed; 5
     is as good as 7, and smaller."""
-    monkeypatch.setattr(worklists, "FEWEST", 1)
+    monkeypatch.setattr(schedule, "FEWEST", 1)
     owners = np.array([3, 5, 7, 9], np.uint32)
     known, bounds = np.full(10, 2, np.int32), np.array([2, 2, 3, 2], np.int32)
     fake = Fake(known)
@@ -309,7 +308,7 @@ def test_costs_that_are_far_off_do_not_leave_all_to_one() -> None:
     sizes = [len(batch) for batch in taken_by_one(table, 1)]
     assert sum(sizes) == 99_999
     assert max(sizes) <= 50_000
-    assert sizes[-1] <= worklists.FEWEST
+    assert sizes[-1] <= schedule.FEWEST
 
 
 def test_a_search_begins_small_and_grows() -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import lpma
 from algorithms import Biclique
 from algorithms.biclique.bipartite import Bipartite
-from algorithms.biclique.gbc.types import Anchored
 from lpma.arrays import to_host
 
 Array = npt.NDArray[Any]
@@ -126,8 +125,8 @@ def random_graph(device: str, a: int, b: int, m: int, seed: int) -> Bipartite:
     return bipartite_of(device, a, b, left.astype(int).tolist(), right.astype(int).tolist())
 
 
-def lists_of(g: Anchored) -> list[list[int]]:
-    indptr, back = to_host(g.back_indptr).tolist(), to_host(g.back).tolist()
+def lists_of(g: Bipartite) -> list[list[int]]:
+    indptr, back = to_host(g.right_indptr).tolist(), to_host(g.right_indices).tolist()
     return [back[x:y] for x, y in itertools.pairwise(indptr)]
 
 

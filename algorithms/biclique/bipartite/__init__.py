@@ -6,7 +6,10 @@ side, and an edge joins the left copy of either end with the right copy of the o
 with an odd cycle stays in one piece. Any other falls in two, and the piece with the smaller label,
 its smallest vertex, has the left copies of the left side.
 
-Vertices without edges are left out. Numbers within a side rise with the vertices' ids.
+Vertices without edges are left out. Numbers within a side rise with the vertices' ids, until it is
+numbered by degree (`by_degree`): one order spans both sides, by falling degree, among equals the
+left side first. A vertex's neighbours that come after it in the order are then the end of its row;
+`first_after` says from which number of the other side on.
 
 Oracle: colouring and peeling over sets (tests/algorithms/test_bicliques_sides.py).
 """
@@ -31,8 +34,10 @@ from ...views.directed import is_symmetric, rows
 from ...views.simple import View, device_module, simple
 from .types import Bipartite, NotBipartite
 
-__all__ = ["Bipartite", "NotBipartite", "bipartite", "by_sides", "colours", "trimmed"]
-
+__all__ = [
+    "Bipartite", "NotBipartite", "bipartite", "by_degree", "by_sides", "colours", "first_after",
+    "renumbered", "trimmed",
+]  # fmt: skip
 
 MOST_BELOW = 1 << 32  # a graph has no more rows
 MOST_COLOURED = (1 << 30) - 1  # vertices, whose doubles still have int32 labels
@@ -78,6 +83,29 @@ def trimmed(b: Bipartite, p: int, q: int) -> Bipartite:
             View(b.left_indptr, b.left_indices), in_left, in_right, b.left_ids, b.right_ids,
             View(b.right_indptr, b.right_indices),
         )  # fmt: skip
+
+
+def renumbered(b: Bipartite, left: Array, right: Array) -> Bipartite:
+    """The same graph, each side numbered in an order, uint32[a] and uint32[b], of its vertices."""
+    found: Bipartite = by_device(b.left_indptr, __name__).renumbered(b, left, right)
+    return found
+
+
+def by_degree(b: Bipartite) -> Bipartite:
+    """The same graph with each side numbered from the highest degree down, ties by number."""
+    falling = by_device(b.left_indptr, __name__).by_falling_degree
+    return renumbered(b, falling(b.left_indptr), falling(b.right_indptr))
+
+
+def first_after(b: Bipartite) -> tuple[Array, Array]:
+    """(int64[a], int64[b]): for each vertex, the first number on the other side that comes after it
+    in the order. REQUIRES: the graph is numbered as by `by_degree`."""
+    xp = array_module(b.left_indptr)
+    left, right = -b.left_degrees, -b.right_degrees  # rising
+    return (
+        xp.searchsorted(right, left, side="left").astype(np.int64),
+        xp.searchsorted(left, right, side="right").astype(np.int64),
+    )
 
 
 def _build(s: Any, sides: Callable[[View], Array]) -> Bipartite:

@@ -1,6 +1,6 @@
-"""Cores and the order by degree of bipartite graphs on a CUDA device.
+"""Cores of bipartite graphs, and graphs numbered in another order, on a CUDA device.
 
-The counterpart of `cpu` and `order`; the kernel is in peel.cu.
+The counterpart of `cpu`; the kernel is in peel.cu.
 """
 
 from __future__ import annotations
@@ -41,25 +41,23 @@ def peel(
     )  # fmt: skip
 
 
-def by_degree(b: Bipartite) -> Bipartite:
-    """As `order.by_degree`."""
-    left, left_rank = _by_falling_degree(b.left_degrees)
-    right, right_rank = _by_falling_degree(b.right_degrees)
+def renumbered(b: Bipartite, left: Array, right: Array) -> Bipartite:
+    """As `bipartite.renumbered`, by sorting the edges twice."""
     row = row_numbers(b.left_indptr, b.num_edges)
-    ends = left_rank[row], right_rank[b.left_indices]
+    ends = inverse_of(left, np.uint64)[row], inverse_of(right, np.uint64)[b.left_indices]
     return Bipartite(
         *_sorted_rows(*ends, b.num_left), *_sorted_rows(*ends[::-1], b.num_right),
         b.left_ids[left], b.right_ids[right],
     )  # fmt: skip
 
 
-def _by_falling_degree(degrees: Array) -> tuple[Array, Array]:
-    """int64[n]: the vertices in order; uint64[n]: the place of each in it."""
-    n = len(degrees)
-    keys = LOW - degrees.astype(np.uint64) << HALF | cupy.arange(n, dtype=np.uint64)
+def by_falling_degree(indptr: Array) -> Array:
+    """As `triangles.cpu.by_falling_degree`."""
+    n = len(indptr) - 1
+    degrees = (indptr[1:] - indptr[:-1]).astype(np.uint64)
+    keys = LOW - degrees << HALF | cupy.arange(n, dtype=np.uint64)
     keys.sort()
-    order = (keys & LOW).astype(np.int64)
-    return order, inverse_of(order, np.uint64)
+    return (keys & LOW).astype(np.uint32)
 
 
 def _sorted_rows(rows: Array, entries: Array, n: int) -> Rows:

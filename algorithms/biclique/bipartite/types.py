@@ -57,6 +57,11 @@ class Bipartite:
     def right_degrees(self) -> Array:
         return self.right_indptr[1:] - self.right_indptr[:-1]
 
+    @property
+    def rows(self) -> tuple[Array, Array, Array, Array]:
+        """The rows of both sides, in the order in which kernels take them."""
+        return self.left_indptr, self.left_indices, self.right_indptr, self.right_indices
+
     def swapped(self) -> Bipartite:
         """The same arrays, left and right exchanged."""
         return Bipartite(

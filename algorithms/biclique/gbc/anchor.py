@@ -21,8 +21,8 @@ import numpy as np
 from lpma.arrays import array_module, to_host
 
 from ...arrays import Array, by_device
-from ..bipartite import Bipartite
-from .types import Anchored, Search
+from ..bipartite import Bipartite, renumbered
+from .types import Search
 
 
 def choose_anchor(b: Bipartite, p: int, q: int, choose: bool = True) -> Search:
@@ -34,16 +34,15 @@ def choose_anchor(b: Bipartite, p: int, q: int, choose: bool = True) -> Search:
 def cheaper_layer(b: Bipartite, p: int, q: int, choose: bool) -> tuple[Search, Array]:
     """The search on a layer as it is numbered, and int32[n]: the two-hop neighbours of each of its
     vertices that share enough."""
-    left = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
-    sides = [Search(Anchored(*left), p, q)]
+    sides = [Search(b, p, q)]
     if choose:
-        sides.append(Search(Anchored(*left[2:], *left[:2]), q, p))
+        sides.append(Search(b.swapped(), q, p))
         sides.sort(key=lambda side: _steps(side.graph))
     examined: list[tuple[float, Search, Array]] = []
     for side in sides:
         if examined and np.log1p(_steps(side.graph)) > examined[0][0]:
             break
-        two_hop = by_device(side.graph.indptr, __package__, "two_hop")
+        two_hop = by_device(side.graph.left_indptr, __package__, "two_hop")
         counts = two_hop.num_neighbors(side.graph, side.least)
         examined.append((_log_subsets(counts, side.depth), side, counts))
     return min(examined, key=lambda one: one[0])[1:]
@@ -53,13 +52,14 @@ def ranked(search: Search, counts: Array) -> Search:
     """The same search with vertices numbered by rank."""
     xp, n = array_module(counts), len(counts)
     order = xp.argsort(counts.astype(np.int64) * n + xp.arange(n))
-    graph = by_device(search.graph.indptr, __package__, "two_hop").renumbered(search.graph, order)
+    others = xp.arange(search.graph.num_right, dtype=np.uint32)
+    graph = renumbered(search.graph, order.astype(np.uint32), others)
     return Search(graph, search.depth, search.least)
 
 
-def _steps(graph: Anchored) -> float:
+def _steps(graph: Bipartite) -> float:
     """The length of the walk from all anchors to their two-hop neighbours."""
-    degrees = (graph.back_indptr[1:] - graph.back_indptr[:-1]).astype(np.float64)
+    degrees = graph.right_degrees.astype(np.float64)
     return float((degrees * degrees).sum())
 
 

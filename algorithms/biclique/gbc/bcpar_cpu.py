@@ -25,14 +25,15 @@ from lpma.cpu.jit import compiled
 from lpma.errors import BatchError
 
 from ...arrays import Array
-from .two_hop_cpu import after
-from .types import Anchored, Part, Prices
+from ..bipartite import Bipartite
+from .two_hop_cpu import Rows, clear, meet
+from .types import Part, Prices
 
 FREE, NO_ROOT = -1, -2  # values in `part`, beside the numbers of parts
 
 
 def bcpar(
-    graph: Anchored,
+    graph: Bipartite,
     num_candidates: Array,
     common: int,
     prices: Prices,
@@ -44,20 +45,20 @@ def bcpar(
     num_candidates: int32[n], of each root, and 0 for other vertices. common: how many neighbours a
     candidate shares with its root, at least. word: bits of a bitmap's word. Raises BatchError if
     one root alone needs more than memory_limit bytes."""
-    n = graph.num_anchors
+    n = graph.num_left
     met = np.zeros(n, np.int32)
     found, entering = np.empty(n + 1, np.uint32), np.empty(n + 1, np.uint32)
-    average = average_weights(*graph.rows, common, num_candidates, met, found)
+    average = average_weights(graph.rows, common, num_candidates, met, found)
     order = np.argsort(-average, kind="stable").astype(np.uint32)
     part = np.where(num_candidates > 0, FREE, NO_ROOT).astype(np.int32)
     closed = np.full(n, FREE, np.int32)
-    reached = np.full(len(graph.back_indptr) - 1, FREE, np.int32)
+    reached = np.full(graph.num_right, FREE, np.int32)
     reaching = np.empty(len(reached), np.uint32)
     gain = np.zeros(2 << max(0, n - 1).bit_length(), np.int64)
     number = 0
     while (part == FREE).any():
         cost = fill_part(
-            number, order, *graph.rows, common, num_candidates, word, np.array(prices, np.int64),
+            number, order, graph.rows, common, num_candidates, word, np.array(prices, np.int64),
             memory_limit, part, closed, reached, gain, met, found, entering, reaching,
         )  # fmt: skip
         if cost > memory_limit:
@@ -69,15 +70,16 @@ def bcpar(
 
 
 def _cut(
-    graph: Anchored, num_candidates: Array, closed: Array, reached: Array, number: int
+    graph: Bipartite, num_candidates: Array, closed: Array, reached: Array, number: int
 ) -> Part:
     """The part with that number: the graph of the vertices that are marked with it."""
     anchors, others = (np.flatnonzero(last == number) for last in (closed, reached))
     rank, name = np.empty(len(closed), np.uint32), np.empty(len(reached), np.uint32)
     rank[anchors], name[others] = np.arange(len(anchors)), np.arange(len(others))
-    forth = _cut_rows(anchors, number, graph.indptr, graph.indices, reached, name)
-    back = _cut_rows(others, number, graph.back_indptr, graph.back, closed, rank)
-    return Part(Anchored(*forth, *back), num_candidates[anchors])
+    forth = _cut_rows(anchors, number, graph.left_indptr, graph.left_indices, reached, name)
+    back = _cut_rows(others, number, graph.right_indptr, graph.right_indices, closed, rank)
+    no_ids = np.empty(0, np.uint32)  # which a search does not need
+    return Part(Bipartite(*forth, *back, no_ids, no_ids), num_candidates[anchors])
 
 
 def _cut_rows(rows: Array, *given: Any) -> tuple[Array, Array]:
@@ -89,40 +91,24 @@ def _cut_rows(rows: Array, *given: Any) -> tuple[Array, Array]:
 
 
 @compiled
-def _meet(
-    u: int, indptr: Array, indices: Array, back_indptr: Array, back: Array, least: int, met: Array,
-    found: Array, later: bool, earlier: bool,
-) -> int:  # fmt: skip
-    """Write to `found` the two-hop neighbours of u that share at least `least` neighbours with it:
-    those of larger rank if `later`, of smaller rank if `earlier`. Returns their number. `met` is
-    zero before and after."""
-    count = 0
-    for step in range(2):
-        for b in indices[indptr[u] : indptr[u + 1]]:
-            row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-            at = after(row, u)
-            for w in row[0 if earlier else at : len(row) if later else at]:
-                if step:
-                    met[w] = 0
-                    continue
-                met[w] += 1
-                if met[w] == least and w != u:
-                    found[count] = w
-                    count += 1
+def _meet(u: int, least: int, rows: Rows, met: Array, found: Array, earlier: bool) -> int:
+    """As `meet`, without the steps. `met` is zero before and after."""
+    count, steps = meet(u, least, rows, met, found, earlier)
+    clear(u, steps, rows, met)
     return count
 
 
 @compiled
 def average_weights(
-    indptr: Array, indices: Array, back_indptr: Array, back: Array, least: int,
-    num_candidates: Array, met: Array, found: Array,
-) -> Array:  # fmt: skip
+    rows: Rows, least: int, num_candidates: Array, met: Array, found: Array
+) -> Array:
     """float64[n]: the average weight of each root's candidates."""
+    indptr = rows[0]
     average = np.zeros(len(num_candidates), np.float64)
     for u in range(len(num_candidates)):
         if num_candidates[u] == 0:
             continue
-        count = _meet(u, indptr, indices, back_indptr, back, least, met, found, True, False)
+        count = _meet(u, least, rows, met, found, False)
         for w in found[:count]:
             average[u] += indptr[w + np.uint32(1)] - indptr[w] + num_candidates[w]
         average[u] /= count
@@ -130,26 +116,13 @@ def average_weights(
 
 
 @compiled
-def _raise(gain: Array, v: int, weight: int) -> None:
-    """Add `weight` to the leaf of v."""
+def _set_gain(gain: Array, v: int, value: int) -> None:
+    """Set the leaf of v, and the maxima above it."""
     at = len(gain) // 2 + v
-    gain[at] += weight
-    largest = gain[at]
-    at >>= 1
-    while at and gain[at] < largest:
-        gain[at] = largest
+    while at and gain[at] != value:
+        gain[at] = value
         at >>= 1
-
-
-@compiled
-def _drop(gain: Array, v: int) -> None:
-    """Set the leaf of v to zero."""
-    at = len(gain) // 2 + v
-    gain[at] = 0
-    at >>= 1
-    while at:
-        gain[at] = max(gain[2 * at], gain[2 * at + 1])
-        at >>= 1
+        value = max(gain[2 * at], gain[2 * at + 1])
 
 
 @compiled
@@ -165,14 +138,14 @@ def _largest(gain: Array) -> int:
 
 @compiled
 def _enter(
-    u: int, number: int, rows: tuple[Array, Array, Array, Array], least: int, closed: Array,
-    reached: Array, met: Array, found: Array, entering: Array, reaching: Array,
+    u: int, number: int, rows: Rows, least: int, closed: Array, reached: Array, met: Array,
+    found: Array, entering: Array, reaching: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """How many candidates root u has, and how many vertices, neighbours and edges enter the part
     with it. Writes the vertices to `entering` and the neighbours to `reaching`, and marks the
     neighbours in `reached`."""
     indptr, indices, back_indptr, back = rows
-    count = _meet(u, indptr, indices, back_indptr, back, least, met, found, True, False)
+    count = _meet(u, least, rows, met, found, False)
     found[count] = u
     vertices, others, edges = 0, 0, 0
     for w in found[: count + 1]:
@@ -196,10 +169,9 @@ def _enter(
 
 @compiled
 def fill_part(
-    number: int, order: Array, indptr: Array, indices: Array, back_indptr: Array, back: Array,
-    least: int, num_candidates: Array, word: int, prices: Array, limit: int, part: Array,
-    closed: Array, reached: Array, gain: Array, met: Array, found: Array, entering: Array,
-    reaching: Array,
+    number: int, order: Array, rows: Rows, least: int, num_candidates: Array, word: int,
+    prices: Array, limit: int, part: Array, closed: Array, reached: Array, gain: Array, met: Array,
+    found: Array, entering: Array, reaching: Array,
 ) -> int:  # fmt: skip
     """Take roots into the part with this number while it costs at most `limit`. Returns its cost in
     bytes; if the first root alone costs more, that is returned and no root taken.
@@ -208,7 +180,7 @@ def fill_part(
     the number of its part. closed, reached: of each vertex of the anchor and of the other layer,
     the last part it was in."""
     gain[:] = 0
-    rows = (indptr, indices, back_indptr, back)
+    indptr = rows[0]
     # What `prices` are for: 1, vertices, edges, neighbours, most candidates, most words.
     sizes = np.ones(6, np.int64)
     sizes[1:] = 0
@@ -232,16 +204,15 @@ def fill_part(
                 reached[b] = FREE
             return cost if cost else total
         cost, sizes, part[u] = total, new, number
-        _drop(gain, u)
+        _set_gain(gain, u, 0)
         for w in entering[:vertices]:
             closed[w] = number
             weight = indptr[w + np.uint32(1)] - indptr[w] + num_candidates[w]
-            count = _meet(np.int64(w), indptr, indices, back_indptr, back, least, met, found,
-                          False, True)  # fmt: skip
+            count = _meet(np.int64(w), least, rows, met, found, True)
             found[count] = w
             for v in found[: count + 1]:
                 if part[v] == FREE:
-                    _raise(gain, v, weight)
+                    _set_gain(gain, v, gain[len(gain) // 2 + v] + weight)
         u = _largest(gain)
 
 

@@ -1,4 +1,4 @@
-// Subsets enumerated over compact bitmaps. algorithms/biclique/gbc/compact_cpu.py explains the
+// Subsets enumerated over compact bitmaps. algorithms/biclique/gbc/search_cpu.py explains the
 // method. It is the same here, with words of 32 bits, and a warp in place of a thread.
 //
 // A lane takes a column. The words of a line lie side by side, so a warp reads them at once. On the

@@ -28,7 +28,7 @@ def work(search: Search, most: float = np.inf) -> float:
     """The estimated sum of candidates over all nodes of a search, or some number above `most` as
     soon as it exceeds that."""
     graph = search.graph
-    n = graph.num_anchors
+    n = graph.num_left
     if n == 0:
         return 0.0
     roots = np.linspace(0, n - 1, min(DESCENTS, n)).astype(np.int64)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from lpma.arrays import to_host
 
 from ...arrays import ranges_within, starts_of
-from .types import Anchored, Prices
+from ..bipartite import Bipartite
+from .types import Prices
 
 HostArray = npt.NDArray[Any]
 
@@ -106,15 +107,15 @@ def prices(depth: int, bins: int) -> Prices:
     return Prices(fixed, VERTEX, EDGE, OTHER, KEY_BYTES + 4 * WARPS, 4 + 4 * WARPS * levels)
 
 
-def job_of(graph: Anchored, num_candidates: Any, depth: int, bins: int) -> Job:
+def job_of(graph: Bipartite, num_candidates: Any, depth: int, bins: int) -> Job:
     """The job of all roots with at least depth - 1 candidates. num_candidates: int32[n], on either
     device."""
-    counts, degrees = to_host(num_candidates), np.diff(to_host(graph.indptr))
+    counts, degrees = to_host(num_candidates), to_host(graph.left_degrees)
     roots = np.flatnonzero(counts >= depth - 1)
     of_root = counts[roots].astype(np.int64)
     lines = -(-degrees[roots] // WORD)
     starts, cells = starts_of(of_root), starts_of(of_root * lines)
     return Job(
-        roots.astype(np.uint32), starts, cells, lines.astype(np.uint32), graph.num_anchors, bins,
+        roots.astype(np.uint32), starts, cells, lines.astype(np.uint32), graph.num_left, bins,
         depth,
     )  # fmt: skip

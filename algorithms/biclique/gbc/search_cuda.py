@@ -47,7 +47,7 @@ def search(
         spare = int(cupy.cuda.runtime.memGetInfo()[0]) // FREE_SHARE
     else:
         spare = memory_limit - prices(depth, bins).least(
-            graph.num_anchors, len(graph.indices), len(graph.back_indptr) - 1, job.columns,
+            graph.num_left, len(graph.left_indices), graph.num_right, job.columns,
             job.most_cells,
         )  # fmt: skip
     # A quarter each for tables and for workspaces beyond those of one block; half for batches

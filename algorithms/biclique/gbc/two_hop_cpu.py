@@ -15,30 +15,30 @@ from lpma.cpu.pieces import SMALL
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import THREADS, run_all
 
-from ...arrays import Array, starts_of
-from .types import Anchored
+from ...arrays import Array
+from ..bipartite import Bipartite
 
-Rows = tuple[Array, Array, Array, Array]  # `Anchored.rows`
+Rows = tuple[Array, Array, Array, Array]  # `Bipartite.rows`
 
 GRAIN = 64  # vertices taken at once
 SWEPT = 8  # entries of a table that can be zeroed in the time of one step of a walk
 
 
-def num_neighbors(graph: Anchored, least: int) -> Array:
+def num_neighbors(graph: Bipartite, least: int) -> Array:
     """int32[n]: for each anchor, how many others share at least `least` neighbours with it."""
     return _counted(graph, least, False)
 
 
-def num_candidates(graph: Anchored, least: int) -> Array:
+def num_candidates(graph: Bipartite, least: int) -> Array:
     """int32[n]: as `num_neighbors`, but only others of larger rank count."""
     return _counted(graph, least, True)
 
 
-def _counted(graph: Anchored, least: int, later: bool) -> Array:
-    n = graph.num_anchors
+def _counted(graph: Bipartite, least: int, later: bool) -> Array:
+    n = graph.num_left
     found = np.zeros(n, np.int32)
     queue = np.array([0, n], np.int64)  # the first vertex not taken, and the end
-    threads = THREADS if len(graph.indices) >= SMALL // 8 else 1
+    threads = THREADS if len(graph.left_indices) >= SMALL // 8 else 1
     calls = [
         (queue, graph.rows, least, later, np.zeros(n, np.int32), found) for _ in range(threads)
     ]
@@ -75,15 +75,17 @@ def _count(queue: Array, rows: Rows, least: int, later: bool, met: Array, found:
 
 
 @compiled
-def meet(u: int, least: int, rows: Rows, met: Array, found: Array) -> tuple[int, int]:
-    """Walk from u to all anchors of larger rank, and write those met at least `least` times to
-    `found`, by rising rank. Returns their number, and the steps of the walk: pass these to `clear`,
-    which must follow."""
+def meet(
+    u: int, least: int, rows: Rows, met: Array, found: Array, earlier: bool
+) -> tuple[int, int]:
+    """Walk from u to all anchors of larger rank, or with `earlier` of smaller rank, and write those
+    met at least `least` times to `found`, by rising rank. Returns their number, and the steps of
+    the walk: pass these to `clear`, which must follow."""
     indptr, indices, back_indptr, back = rows
     columns, steps = 0, 0
     for b in indices[indptr[u] : indptr[u + 1]]:
         row = back[back_indptr[b] : back_indptr[b + np.uint32(1)]]
-        row = row[after(row, u) :]
+        row = row[: after(row, u - 1)] if earlier else row[after(row, u) :]
         steps += len(row)
         for w in row:
             met[w] += 1
@@ -105,31 +107,3 @@ def clear(u: int, steps: int, rows: Rows, met: Array) -> None:
     for b in indices[indptr[u] : indptr[u + 1]]:
         for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
             met[w] = 0
-
-
-def renumbered(graph: Anchored, order: Array) -> Anchored:
-    """The same graph with the former anchor order[r] as anchor r."""
-    indptr = starts_of(np.diff(graph.indptr)[order])
-    indices, back = np.empty_like(graph.indices), np.empty_like(graph.back)
-    _renumber(graph.indptr, graph.indices, order, indptr, indices, graph.back_indptr, back)
-    return Anchored(indptr, indices, graph.back_indptr, back)
-
-
-@compiled
-def _renumber(
-    indptr: Array,
-    indices: Array,
-    order: Array,
-    new_indptr: Array,
-    new_indices: Array,
-    back_indptr: Array,
-    back: Array,
-) -> None:
-    place = back_indptr[:-1].copy()
-    for rank in range(len(order)):
-        u = order[rank]
-        row = indices[indptr[u] : indptr[u + 1]]
-        new_indices[new_indptr[rank] : new_indptr[rank + 1]] = row
-        for b in row:
-            back[place[b]] = rank
-            place[b] += 1

@@ -11,12 +11,9 @@ from typing import Any
 import cupy
 import numpy as np
 
-from lpma.arrays import row_numbers
 from lpma.cuda import driver, launch
-from lpma.pma.keys import HALF, LOW
 
-from ...arrays import inverse_of, starts_of
-from .types import Anchored
+from ..bipartite import Bipartite
 
 Array = Any  # cupy.ndarray
 
@@ -24,12 +21,12 @@ BLOCK = 256  # threads
 BLOCKS_PER_SM = 8
 
 
-def num_neighbors(graph: Anchored, least: int) -> Array:
+def num_neighbors(graph: Bipartite, least: int) -> Array:
     """As `two_hop_cpu.num_neighbors`, on the device."""
     return _counted(graph, least, 0)
 
 
-def num_candidates(graph: Anchored, least: int) -> Array:
+def num_candidates(graph: Bipartite, least: int) -> Array:
     """As `two_hop_cpu.num_candidates`, on the device."""
     return _counted(graph, least, 1)
 
@@ -45,8 +42,8 @@ def tables(n: int, memory: int | None = None) -> Array:
     return driver.zeros((max(1, min(most, n, memory // (4 * max(1, n)))), max(1, n)), np.uint32)
 
 
-def _counted(graph: Anchored, least: int, later: int) -> Array:
-    n = graph.num_anchors
+def _counted(graph: Bipartite, least: int, later: int) -> Array:
+    n = graph.num_left
     found = driver.zeros(n, np.int32)
     met, taken = tables(n), driver.zeros(1, np.uint64)
     threads = len(met) * BLOCK
@@ -55,20 +52,3 @@ def _counted(graph: Anchored, least: int, later: int) -> Array:
         *graph.rows, n, least, later, met, taken, found, block=BLOCK,
     )  # fmt: skip
     return found
-
-
-def renumbered(graph: Anchored, order: Array) -> Anchored:
-    """As `two_hop_cpu.renumbered`, by sorting the edges twice."""
-    rank = inverse_of(order, np.uint64)
-    indptr = starts_of((graph.indptr[1:] - graph.indptr[:-1])[order])
-    row = row_numbers(graph.indptr, len(graph.indices))
-    of_anchor = (rank[row] << HALF) | graph.indices
-    of_other = (graph.indices.astype(np.uint64) << HALF) | rank[row]
-    of_anchor.sort()
-    of_other.sort()
-    return Anchored(
-        indptr,
-        (of_anchor & LOW).astype(np.uint32),
-        graph.back_indptr,
-        (of_other & LOW).astype(np.uint32),
-    )

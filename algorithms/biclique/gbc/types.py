@@ -6,33 +6,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...arrays import Array
-
-
-@dataclass(frozen=True)
-class Anchored:
-    """The sorted rows of both layers of a bipartite graph. Subsets are enumerated on one layer, the
-    anchor, whose vertices are numbered by rank."""
-
-    indptr: Array  # int64[n+1]: of the anchor's vertices
-    indices: Array  # uint32[m]: vertices of the other layer
-    back_indptr: Array  # int64[n'+1]: of the other layer's vertices
-    back: Array  # uint32[m]: ranks of anchors
-
-    @property
-    def num_anchors(self) -> int:
-        return len(self.indptr) - 1
-
-    @property
-    def rows(self) -> tuple[Array, Array, Array, Array]:
-        """The four arrays, in the order in which all kernels take them."""
-        return self.indptr, self.indices, self.back_indptr, self.back
+from ..bipartite import Bipartite
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search for the subsets of `depth` anchors with at least `least` common neighbours."""
+    """A search for the subsets of `depth` anchors with at least `least` common neighbours. The
+    anchors are the graph's left side, numbered by rank."""
 
-    graph: Anchored
+    graph: Bipartite
     depth: int
     least: int
 
@@ -40,7 +22,7 @@ class Search:
 class Part(NamedTuple):
     """A part of a graph on the host that is counted by itself."""
 
-    graph: Anchored
+    graph: Bipartite
     num_candidates: Array  # int32[n]: of each root of the part, and 0 for a vertex that is none
 
 

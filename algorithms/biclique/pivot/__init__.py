@@ -26,11 +26,8 @@ The work depends far more on the graph than on p and q. It is small where subgra
 complete, and has no useful bound where edges are random or every vertex has a non-neighbour: a
 complete bipartite graph without a perfect matching has 2^n maximal bicliques. CPU only.
 
-tree_cpu       walks the tree of each root
-words_cpu      walks it where candidates fit in one word
-subgraph_cpu   makes a root's subgraph
-shapes_cpu     counts leaves by shape
-bits_cpu       sets as bits
+tree_cpu       walks the tree of each root, and counts leaves by shape
+subgraph_cpu   makes a root's subgraph, of sets as bits
 
 Oracle: brute force and closed forms (tests/algorithms/test_bicliques.py).
 """
@@ -49,8 +46,7 @@ import numpy as np
 from lpma.cpu.threads import THREADS, run_all
 
 from ...arrays import Array
-from ..bipartite import Bipartite, trimmed
-from ..bipartite.order import by_degree
+from ..bipartite import Bipartite, by_degree, trimmed
 from ..progress import stoppable, watched
 from .tree_cpu import count_shapes
 
@@ -85,11 +81,10 @@ def count_from_left(
 ) -> Counts | None:
     """As `count_in_time`, with roots on the left side."""
     core = by_degree(trimmed(b, *least))
-    rows = (core.left_indptr, core.left_indices, core.right_indptr, core.right_indices)
     counter = np.zeros(2, np.int64)
     if not count_shapes.signatures:  # the time to compile does not count against patience_s
-        run_all(count_shapes, [(np.full(2, core.num_left), *rows, least, most)])
-    calls = [(counter, *rows, least, most)] * THREADS
+        run_all(count_shapes, [(np.full(2, core.num_left), *core.rows, least, most)])
+    calls = [(counter, *core.rows, least, most)] * THREADS
     give_up = partial(counter.__setitem__, 1, 1)
     with watched(counter, core.num_left, give_up), _giving_up(give_up, patience_s):
         shapes = stoppable(count_shapes, calls, give_up)

@@ -2,9 +2,15 @@
 
 It is two matrices of bits: a row per left vertex, over the right vertices, and a column per right
 vertex, over the left ones.
+
+A set of vertices is sets[top, which], of uint64[depth, kinds, words]; a slice of its own would be
+counted in and out of every call. words: any sequence as long as the set. Of a tuple the compiler
+knows the length, so that loops over a single word cost nothing.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -12,70 +18,100 @@ from lpma.cpu.instructions import lowest, ones
 from lpma.cpu.jit import compiled
 
 from ...arrays import Array
+from ..gbc.two_hop_cpu import Rows, clear, meet
 
+WORD = 64  # bits
 ONE = np.uint64(1)
 
 
 @compiled
-def candidates(
-    u: int, indptr: Array, indices: Array, other_indptr: Array, other: Array, least: int,
-    counts: Array, number: Array,
-) -> int:  # fmt: skip
-    """Number the vertices before u that have at least `least` neighbours in common with it:
-    number[w] = 1, 2, …; and 0 for those with fewer but at least one. Returns how many got a number.
-    counts: zeros, before and after."""
-    found = 0
-    for v in indices[indptr[u] : indptr[u + 1]]:
-        x = np.int64(v)
-        for i in range(other_indptr[x], other_indptr[x + 1]):
-            w = other[i]
-            if w >= u:
-                break
-            counts[w] += 1
-    for v in indices[indptr[u] : indptr[u + 1]]:
-        x = np.int64(v)
-        for i in range(other_indptr[x], other_indptr[x + 1]):
-            w = other[i]
-            if w >= u:
-                break
-            if counts[w] >= least:
-                found += 1
-                number[w] = found
-            elif counts[w] > 0:
-                number[w] = 0
-            counts[w] = 0
-    return found
+def words_for(count: int) -> int:
+    """How many words hold so many bits."""
+    return (count + WORD - 1) // WORD
 
 
 @compiled
-def mark(
-    u: int, indptr: Array, indices: Array, other_indptr: Array, other: Array, number: Array,
-    rows: Array, columns: Array,
-) -> None:  # fmt: skip
-    """Set the bits of the edges between numbered vertices and neighbours of u, in matrices of
-    zeros."""
-    for j in range(indptr[u + 1] - indptr[u]):
-        x = np.int64(indices[indptr[u] + j])
-        for k in range(other_indptr[x], other_indptr[x + 1]):
-            w = other[k]
+def size(sets: Array, top: int, which: int, words: Any) -> int:
+    """How many bits are set."""
+    total = 0
+    for i in range(len(words)):
+        total += ones(sets[top, which, i])
+    return total
+
+
+@compiled
+def common(matrix: Array, v: int, sets: Array, top: int, which: int, words: Any) -> int:
+    """How many bits of row v are set in the set, too."""
+    total = 0
+    for i in range(len(words)):
+        total += ones(matrix[v, i] & sets[top, which, i])
+    return total
+
+
+@compiled
+def clear_bit(sets: Array, top: int, which: int, i: int) -> None:
+    sets[top, which, i >> 6] &= ~(ONE << np.uint64(i & 63))
+
+
+@compiled
+def fill(bits: Array, count: int) -> None:
+    """Set the first `count` bits, and clear all others."""
+    for i in range(len(bits)):
+        left = min(max(count - WORD * i, 0), WORD)
+        bits[i] = ~np.uint64(0) >> np.uint64(WORD - left) if left else np.uint64(0)
+
+
+@compiled
+def take_lowest(sets: Array, top: int, which: int, words: Any) -> int:
+    """Clear the lowest bit that is set, and return its number; -1 if none is set."""
+    for i in range(len(words)):
+        bits = sets[top, which, i]
+        if bits:
+            sets[top, which, i] = bits & (bits - ONE)
+            return WORD * i + lowest(bits)
+    return -1
+
+
+@compiled
+def fill_matrices(u: int, graph: Rows, least: Any, met: Array, found: Array) -> tuple[Array, Array]:
+    """The rows and columns of root u, whose vertices are those before u that share at least
+    least[1] neighbours with it, by rising number, and these neighbours; empty ones if the vertices
+    and u are fewer than least[0]. met, found: int32[n], zero before and after, and uint32[n]."""
+    indptr, indices, back_indptr, back = graph
+    neighbors = indices[indptr[u] : indptr[u + 1]]
+    a, steps = meet(u, least[1], graph, met, found, True)
+    if a + 1 < least[0]:
+        a, neighbors = 0, neighbors[:0]
+    for i in range(a):
+        met[found[i]] = -1 - i
+    rows = np.zeros((a, words_for(len(neighbors))), np.uint64)
+    columns = np.zeros((len(neighbors), words_for(a)), np.uint64)
+    for j in range(len(neighbors)):
+        b = neighbors[j]
+        for w in back[back_indptr[b] : back_indptr[b + np.uint32(1)]]:
             if w >= u:
                 break
-            if number[w]:
-                _join(rows, columns, np.int64(number[w]) - 1, j)
+            if met[w] < 0:
+                place = -1 - np.int64(met[w])
+                rows[place, j >> 6] |= ONE << np.uint64(j & 63)
+                columns[j, place >> 6] |= ONE << np.uint64(place & 63)
+    clear(u, steps, graph, met)
+    return rows, columns
 
 
 @compiled
 def pack(rows: Array, left: Array, right: Array, new_rows: Array, new_columns: Array) -> None:
-    """The subgraph of two sets of at most 64 vertices each, a word per vertex: uint64[64] each."""
+    """The subgraph of two sets of at most 64 vertices each, a word per vertex: uint64[64, 1]
+    each."""
     new_columns[:] = 0
     i = 0
     for word in range(len(left)):
         bits = left[word]
         while bits:
-            new_rows[i] = _gathered(rows[64 * word + lowest(bits)], right)
-            kept = new_rows[i]
+            kept = _gathered(rows[64 * word + lowest(bits)], right)
+            new_rows[i, 0] = kept
             while kept:
-                new_columns[lowest(kept)] |= ONE << np.uint64(i)
+                new_columns[lowest(kept), 0] |= ONE << np.uint64(i)
                 kept &= kept - ONE
             i += 1
             bits &= bits - ONE
@@ -94,9 +130,3 @@ def _gathered(row: Array, places: Array) -> np.uint64:
             found &= found - ONE
         count += ones(bits)
     return gathered
-
-
-@compiled
-def _join(rows: Array, columns: Array, i: int, j: int) -> None:
-    rows[i, j >> 6] |= ONE << np.uint64(j & 63)
-    columns[j, i >> 6] |= ONE << np.uint64(i & 63)

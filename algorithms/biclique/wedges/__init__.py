@@ -18,15 +18,10 @@ Oracle: brute force and known counts (tests/algorithms/test_bicliques.py).
 
 from __future__ import annotations
 
-from math import comb
-
-import numpy as np
-
 from lpma.arrays import device_of, to_host
 
-from ...arrays import by_device
-from ..bipartite import Bipartite, trimmed
-from ..bipartite.order import by_degree, first_after
+from ...arrays import Array, by_device
+from ..bipartite import Bipartite, by_degree, first_after, trimmed
 from ..progress import part
 
 
@@ -42,14 +37,10 @@ def butterflies(b: Bipartite) -> int:
             return of_left + int(count(ranked.swapped(), from_right))
 
 
-def pairs(b: Bipartite, least: int = 1) -> dict[int, int]:
-    """{c: the number of pairs of left vertices with c common neighbours}, for c ≥ `least` ≥ 1."""
+def pairs(b: Bipartite, least: int = 1) -> Array:
+    """uint64[largest left degree + 1], on the host: at c, for c ≥ `least` ≥ 1, the number of pairs
+    of left vertices with c common neighbours, and 0 below."""
     with device_of(b.left_indptr):
         ranked = by_degree(trimmed(b, 2, least))
-        found = to_host(by_device(b.left_indptr, __name__).histogram(ranked, least))
-    return {c: int(found[c]) for c in np.flatnonzero(found).tolist()}
-
-
-def from_pairs(found: dict[int, int], q: int) -> int:
-    """The number of (2, q)-bicliques, from what `pairs` found with `least` ≤ q."""
-    return sum(number * comb(c, q) for c, number in found.items())
+        found: Array = to_host(by_device(b.left_indptr, __name__).histogram(ranked, least))
+        return found

@@ -5,12 +5,10 @@ so that every w comes after u. A table counts the wedges to each w; those met ar
 only their counters need clearing. The counters touched most lie together at the table's front,
 where vertices of high degree are. Threads take starts, a few at a time, from one counter.
 
-REQUIRES: a graph numbered by degree, as `bipartite.order.by_degree` leaves it.
+REQUIRES: a graph numbered by degree, as `bipartite.by_degree` leaves it.
 """
 
 from __future__ import annotations
-
-from math import comb
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from lpma.cpu.threads import THREADS, run_all
 
 from ...arrays import Array
 from ..bipartite import Bipartite
+from ..gbc import total
 from ..progress import watched
 
 STARTS = 16  # taken by a thread at a time
@@ -29,9 +28,8 @@ STARTS = 16  # taken by a thread at a time
 def butterflies(b: Bipartite, after: Array) -> int:
     """The number of butterflies whose first vertex in the order by degree is a left one.
 
-    after: int64[a], of the left side, by `bipartite.order.first_after`."""
-    found = _pairs(b, after)
-    return sum(int(found[c]) * comb(c, 2) for c in np.flatnonzero(found).tolist())
+    after: int64[a], of the left side, by `bipartite.first_after`."""
+    return total(_pairs(b, after), 2)
 
 
 def histogram(b: Bipartite, least: int) -> Array:
@@ -47,14 +45,15 @@ def _pairs(b: Bipartite, after: Array) -> Array:
     after[u] on."""
     threads = THREADS if b.num_edges >= SMALL else 1
     counter = np.zeros(1, np.int64)
-    rows = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
     found = np.zeros((threads, int(b.left_degrees.max(initial=0)) + 1), np.uint64)
     tables = np.zeros((threads, 2, b.num_left), np.uint32)
-    calls = [(counter, *rows, after, own, *table) for own, table in zip(found, tables, strict=True)]
+    calls = [
+        (counter, *b.rows, after, own, *table) for own, table in zip(found, tables, strict=True)
+    ]
     with watched(counter, b.num_left):
         run_all(_count_pairs, calls)
-    total: Array = found.sum(axis=0)
-    return total
+    summed: Array = found.sum(axis=0)
+    return summed
 
 
 @compiled

@@ -44,10 +44,10 @@ def histogram(b: Bipartite, least: int) -> Array:
 def _count(visit: str, b: Bipartite, after: Array, least: int, found: Array) -> None:
     """Run the kernels of a Visit over all starts with at least `least` wedges; others cannot have
     that many to one end."""
+    rows: tuple[Array, ...] = b.rows
     n, m = b.num_left, b.num_edges
     if m == 0:
         return
-    rows: tuple[Array, ...] = (b.left_indptr, b.left_indices, b.right_indptr, b.right_indices)
     length = cupy.empty(m, np.int64)
     launch.run(FILE, "lengths", m, *rows[:2], n, m, *rows[2:], after, length)
     first_wedge = starts_of(length)

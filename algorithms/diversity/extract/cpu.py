@@ -1,6 +1,6 @@
 """Ego networks extracted one after the other and scored, on the CPU: see `extract`.
 
-Steps, one function each, in a `Room` that serves all owners of a thread:
+Steps, one function each, in arrays that serve all owners of a thread:
 
 edges      Algorithm 2, lines 3 to 11: the owner's neighbours are numbered in a map, and each one's
            row is scanned for later ones, so that edges come once, sorted. A hub's row is searched
@@ -43,20 +43,6 @@ class SizedEgos(NamedTuple):
     support: Any = None
 
 
-class Room(NamedTuple):
-    """Memory for one ego network of at most d vertices and m edges, in a graph of n vertices."""
-
-    place_of: Array  # int32[n]: 1 + the number of each neighbour of the owner, 0 for the others
-    ends: Array  # int32[m, 2]: edges by their vertices' numbers, the smaller first; sorted
-    starts: Array  # int64[d + 1]
-    adjacent: Array  # int32[2m]: numbers, rising within a row
-    edge: Array  # int32[2m]: of each entry
-    strength: Array  # int32[max(d, m)]: degrees of vertices, or supports of edges
-    gone: Array  # bool[max(d, m)]: vertices, or edges, that were peeled
-    queue: Array  # int32[max(d, m)]: vertices, or edges, to be peeled
-    mark: Array  # int64[d], 0 between steps
-
-
 def prepared(s: Any) -> SizedEgos:
     """The ego networks of a graph, or of a Listed, that lies on the module's device."""
     found = listed(s)
@@ -72,49 +58,39 @@ def score(egos: SizedEgos, owners: Array, model: str, k: int, fewest: int) -> tu
     starts = starts_of(egos.vertices[owners])
     label, found = np.empty(int(starts[-1]), np.int32), np.empty(len(owners), np.int32)
     most = (int(sizes[owners].max(initial=0)) for sizes in (egos.vertices, egos.edges))
-    room = _room(egos.view.num_rows, *most)
-    arguments = (
-        owners, egos.view.indptr, egos.view.indices, MODELS.index(model), k, fewest, room, starts,
-        label, found,
-    )  # fmt: skip
-    run_all(_score, [arguments])
+    graph = egos.view.indptr, egos.view.indices
+    which = MODELS.index(model), k, fewest
+    run_all(_score, [(owners, *graph, *which, *most, starts, label, found)])
     return found, label
-
-
-def _room(n: int, vertices: int, edges: int) -> Room:
-    """For ego networks of at most this many vertices and edges, in a graph of n vertices."""
-    most = max(vertices, edges)
-    return Room(
-        np.zeros(n, np.int32),
-        np.empty((edges, 2), np.int32),
-        np.empty(vertices + 1, np.int64),
-        np.empty(2 * edges, np.int32),
-        np.empty(2 * edges, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.bool_),
-        np.empty(most, np.int32),
-        np.zeros(vertices, np.int64),
-    )
 
 
 @compiled
 def _score(
-    owners: Array, indptr: Array, indices: Array, model: int, k: int, fewest: int, room: Room,
-    starts: Array, labels: Array, found: Array,
+    owners: Array, indptr: Array, indices: Array, model: int, k: int, fewest: int, vertices: int,
+    most_edges: int, places: Array, labels: Array, found: Array,
 ) -> None:  # fmt: skip
+    """vertices, most_edges: of the largest ego networks."""
+    place_of = np.zeros(len(indptr) - 1, np.int32)  # 1 + the number of each neighbour of the owner
+    ends = np.empty((most_edges, 2), np.int32)  # edges by their vertices' numbers; sorted
+    starts, mark = np.empty(vertices + 1, np.int64), np.zeros(vertices, np.int64)
+    adjacent, edge = np.empty(2 * most_edges, np.int32), np.empty(2 * most_edges, np.int32)
+    most = max(vertices, most_edges)
+    strength, queue = np.empty(most, np.int32), np.empty(most, np.int32)
+    gone = np.empty(most, np.bool_)  # the vertices, or edges, that were peeled
     for i in range(len(owners)):
-        label = labels[starts[i] : starts[i + 1]]
+        label = labels[places[i] : places[i + 1]]
         d = len(label)
-        m = edges(np.int64(owners[i]), indptr, indices, room.place_of, room.ends)
-        room.gone[: max(d, m)] = False
+        m = edges(np.int64(owners[i]), indptr, indices, place_of, ends)
+        gone[: max(d, m)] = False
         if model != COMPONENT:
-            rows(d, room.ends[:m], room.starts, room.adjacent, room.edge, room.mark)
+            rows(d, ends[:m], starts, adjacent, edge, mark)
         if model == CORE:
-            _peel_core(d, k, room)
+            _peel_core(d, k, starts, adjacent, strength, gone, queue)
         elif model == TRUSS:
-            _peel_truss(d, m, k, room)
-        _join(room.ends[:m], model, room.gone, label)
-        found[i] = _large(label, fewest, room.mark)
+            _count_triangles(d, m, starts, adjacent, edge, strength, mark)
+            _peel_truss(k, ends[:m], starts, adjacent, edge, strength, gone, queue)
+        _join(ends[:m], model, gone, label)
+        found[i] = _large(label, fewest, mark)
 
 
 @compiled
@@ -161,10 +137,9 @@ def rows(d: int, ends: Array, starts: Array, adjacent: Array, edge: Array, curso
 
 
 @compiled
-def _peel_core(d: int, k: int, room: Room) -> None:
-    starts, adjacent, degree, gone, queue = (
-        room.starts, room.adjacent, room.strength, room.gone, room.queue
-    )  # fmt: skip
+def _peel_core(
+    d: int, k: int, starts: Array, adjacent: Array, degree: Array, gone: Array, queue: Array
+) -> None:
     queued = 0
     for v in range(d):
         degree[v] = starts[v + 1] - starts[v]
@@ -185,15 +160,14 @@ def _peel_core(d: int, k: int, room: Room) -> None:
 
 
 @compiled
-def _peel_truss(d: int, m: int, k: int, room: Room) -> None:
+def _peel_truss(
+    k: int, ends: Array, starts: Array, adjacent: Array, edge: Array, support: Array, gone: Array,
+    queue: Array,
+) -> None:  # fmt: skip
     """An edge is queued once: at first if its support is under k - 2, else when it falls to k - 3.
     Until its turn it counts in the triangles of others."""
-    ends, starts, adjacent, edge, support, gone, queue = (
-        room.ends, room.starts, room.adjacent, room.edge, room.strength, room.gone, room.queue
-    )  # fmt: skip
-    _count_triangles(d, m, starts, adjacent, edge, support, room.mark)
     queued = 0
-    for e in range(m):
+    for e in range(len(ends)):
         if support[e] < k - 2:
             queue[queued] = e
             queued += 1

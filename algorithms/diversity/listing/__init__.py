@@ -26,7 +26,7 @@ cost more than it saves. Owners left with fewer neighbours than a context has ve
 In the models core and truss long rows are first scored in part: see `absorb`.
 
 Memory: the rows, and a matrix for every owner being scored. An owner whose matrix would exceed
-`largest_row` is handed to `whole_graph`.
+`largest_row` is scored by the algorithms for whole graphs.
 
 cpu.py, bits_cpu.py                                  matrices of bits on the CPU
 cuda.py, listing.cu, ego.cuh, shrink.cuh             on a CUDA device
@@ -45,11 +45,14 @@ import numpy as np
 from lpma.arrays import array_module, device_of, to_host
 
 from ...arrays import Array, by_device, inverse_of, starts_of
+from ...components import connected_components
+from ...core import k_core
 from ...triangles import Listed
 from ...triangles.ranked import lister, ranked
-from ...views.simple import View, symmetric
+from ...truss import k_truss
+from ...views.simple import View, induced, symmetric
 from ..model import NONE, by_context, fewest_vertices
-from . import absorb, whole_graph
+from . import absorb
 from .types import RankedEgos
 
 COST_POWER = 1.5  # of a row's length: what its owner costs, about
@@ -125,9 +128,9 @@ class Scorer:
         found: Array = (self._row_lengths // fewest).astype(np.int32)
         return found
 
-    def terms(self, owners: Array) -> Array:
+    def costs(self, owners: Array) -> Array:
         """By the lengths of rows, whose lower rows and matrices grow with them."""
-        found: Array = self._row_lengths[owners].astype(np.float64)[:, None] ** COST_POWER
+        found: Array = 1 + self._row_lengths[owners].astype(np.float64) ** COST_POWER
         return found
 
     @cached_property
@@ -156,7 +159,7 @@ class Scorer:
             self._device.score(egos, ranks[worth], starts[worth], found, label)
             scores[worth] = found
         for i in xp.flatnonzero(length > largest).tolist():
-            of_row = whole_graph.labels(egos.view, self._row(int(ranks[i])), egos.model, egos.k)
+            of_row = _labels_by_whole_graph(egos.view, self._row(int(ranks[i])), egos.model, egos.k)
             scores[i] = len(xp.unique(of_row[of_row != NONE]))
             if labelled:
                 label[int(starts[i]) : int(starts[i + 1])] = of_row
@@ -170,3 +173,29 @@ class Scorer:
         first, last = self.egos.slots.indptr[rank : rank + 2].tolist()
         row: Array = self.egos.order[self.egos.slots.indices[first:last]]
         return row
+
+
+def _labels_by_whole_graph(view: View, row: Array, model: str, k: int) -> Array:
+    """int32[len(row)]: the number of the context of each vertex of `row`, a row of the view; NONE
+    if it is in none. The subgraph that the row induces is given to the algorithms for whole graphs,
+    which reads the whole graph for one owner, and needs memory for another, no larger one."""
+    with device_of(view.indptr):
+        xp = array_module(view.indptr)
+        inside = xp.zeros(view.num_rows, bool)
+        inside[row] = True
+        ego = induced(view, inside)
+        if model == "core":
+            ego = _view(k_core(ego, k))
+        elif model == "truss":
+            ego = _view(k_truss(ego, max(k, 2)))
+        component = connected_components((ego.indptr, ego.indices))[row]
+        if model == "component":
+            is_in = xp.bincount(component, minlength=1)[component] >= k
+        else:
+            is_in = (ego.indptr[1:] > ego.indptr[:-1])[row]
+        found: Array = xp.where(is_in, component, NONE).astype(np.int32)
+        return found
+
+
+def _view(s: Any) -> View:
+    return View(s._indptr, s._indices)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpma.cpu.instructions import ones
+from lpma.cpu.instructions import ones, trailing_zeros
 from lpma.cpu.jit import compiled
 from lpma.cpu.threads import THREADS, run_all
 
 from ...arrays import Array
 from ..model import MODELS, NONE, fewest_vertices
-from .bits_cpu import components, fill, lowest, shrink_to_core, shrink_to_truss
+from .bits_cpu import components, fill, shrink_to_core, shrink_to_truss
 from .types import RankedEgos
 
 HEAD = 64  # entries of a row that `absorb` begins with
@@ -132,7 +132,7 @@ def _have_core(vertices: int, matrix: Array, least: int) -> bool:
         gone = False
         rest = left
         while rest:
-            y = lowest(rest)
+            y = trailing_zeros(rest)
             rest &= rest - 1
             if ones(matrix[y, 0] & left) < least:
                 left ^= np.int64(1) << y

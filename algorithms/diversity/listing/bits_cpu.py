@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpma.cpu.instructions import ones
+from lpma.cpu.instructions import ones, trailing_zeros
 from lpma.cpu.jit import compiled
 
 from ...arrays import Array
@@ -47,12 +47,6 @@ def part(matrix: Array, x: int, y: int) -> None:
 
 
 @compiled
-def lowest(word: int) -> int:
-    """The place of the lowest bit that is set in a word. REQUIRES: the word is not 0."""
-    return ones((word & -word) - 1)
-
-
-@compiled
 def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
     """Leave the edges of the k-core. degree: of each vertex, updated; stack: room for them."""
     top = 0
@@ -66,7 +60,7 @@ def shrink_to_core(matrix: Array, k: int, degree: Array, stack: Array) -> None:
         for w in range(matrix.shape[1]):
             rest = matrix[x, w]
             while rest:
-                y = (w << 6) + lowest(rest)
+                y = (w << 6) + trailing_zeros(rest)
                 rest &= rest - 1
                 part(matrix, x, y)
                 degree[y] -= 1
@@ -106,7 +100,7 @@ def shrink_to_truss(matrix: Array, enough: int, queue: Array, is_queued: Array) 
         for w in range(matrix.shape[1]):
             rest = matrix[x, w]
             while rest:
-                y = (w << 6) + lowest(rest)
+                y = (w << 6) + trailing_zeros(rest)
                 rest &= rest - 1
                 if _have_common(matrix, x, y, enough):
                     continue
@@ -138,7 +132,7 @@ def components(matrix: Array, root: Array, stack: Array) -> int:
             for w in range(matrix.shape[1]):
                 rest = matrix[x, w]
                 while rest:
-                    y = (w << 6) + lowest(rest)
+                    y = (w << 6) + trailing_zeros(rest)
                     rest &= rest - 1
                     if root[y] == NONE:
                         root[y] = first

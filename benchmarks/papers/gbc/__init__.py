@@ -53,6 +53,10 @@ def count(b: Bipartite, p: int, q: int, program: Program = GBC) -> int:
 def _histogram(search: Search, program: Program) -> Array:
     graph = search.graph
     least = search.least if program.common else 1
-    num_candidates = by_device(graph.indptr, gbc.__name__, "two_hop").num_candidates(graph, least)
-    rows = truncated(graph.indptr, graph.indices, program.truncated)
-    return by_device(graph.indptr, __name__, "search").search(search, num_candidates, rows, program)
+    num_candidates = by_device(graph.left_indptr, gbc.__name__, "two_hop").num_candidates(
+        graph, least
+    )
+    rows = truncated(graph.left_indptr, graph.left_indices, program.truncated)
+    return by_device(graph.left_indptr, __name__, "search").search(
+        search, num_candidates, rows, program
+    )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from algorithms.arrays import Array, starts_of
-from algorithms.biclique.gbc.compact_cpu import END, NEXT
+from algorithms.biclique.gbc.search_cpu import END, NEXT
 from algorithms.biclique.gbc.two_hop_cpu import Rows, after, clear, meet
 from algorithms.biclique.gbc.types import Search
 from lpma.cpu.atomics import fetch_add
@@ -58,7 +58,7 @@ class Workspace(NamedTuple):
 def search(searched: Search, num_candidates: Array, rows: Truncated, program: Program) -> Array:
     """uint64[largest degree + 1]: the histogram of a search, as by `gbc.histogram`."""
     graph, depth = searched.graph, searched.depth
-    bins = int(np.diff(graph.indptr).max(initial=0)) + 1
+    bins = int(np.diff(graph.left_indptr).max(initial=0)) + 1
     roots = np.flatnonzero(num_candidates >= depth - 1)
     starts = starts_of(num_candidates[roots])
     tasks = int(starts[-1]) if program.edges else len(roots)
@@ -67,9 +67,7 @@ def search(searched: Search, num_candidates: Array, rows: Truncated, program: Pr
     if program.stealing:
         queues = [np.array([0, tasks, 0], np.int64)] * THREADS
     columns = int(num_candidates.max(initial=0)) + 1
-    spaces = [
-        Workspace.of(graph.num_anchors, max(2, depth - 1), columns, bins, bins) for _ in queues
-    ]
+    spaces = [Workspace.of(graph.num_left, max(2, depth - 1), columns, bins, bins) for _ in queues]
     given = (
         GRAIN[program.edges], graph.rows, roots, starts, program.edges, depth, searched.least,
         program.common, program.hybrid, tuple(rows),
@@ -84,7 +82,7 @@ def _search(
     least: int, common: bool, by_word: bool, truncated: tuple[Array, Array, Array],
     space: Workspace,
 ) -> None:  # fmt: skip
-    """As `compact_cpu.search`, with the rows of a `Truncated`."""
+    """As `gbc.search_cpu`, with the rows of a `Truncated`."""
     row_words, row_numbers, row_bits = truncated
     met, lists, words, bits, shape, shared, histogram = space
     at, task, last = -1, 0, 0
@@ -94,7 +92,7 @@ def _search(
             return
         if number != at:
             at, u = number, roots[number]
-            shape[0, 0], steps = meet(u, least if common else 1, rows, met, lists[0])
+            shape[0, 0], steps = meet(u, least if common else 1, rows, met, lists[0], False)
             clear(u, steps, rows, met)
             own = row_words[u + 1] - row_words[u]
             shape[0, 1] = own

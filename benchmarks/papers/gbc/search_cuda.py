@@ -28,7 +28,7 @@ LEVEL_BYTES = 40  # of Level in truncated.cu
 def search(searched: Search, num_candidates: Array, rows: Truncated, program: Program) -> HostArray:
     """As `search_cpu.search`; the histogram is on the host."""
     graph, depth = searched.graph, searched.depth
-    bins = int((graph.indptr[1:] - graph.indptr[:-1]).max()) + 1 if graph.num_anchors else 1
+    bins = int((graph.left_indptr[1:] - graph.left_indptr[:-1]).max()) + 1 if graph.num_left else 1
     job = job_of(graph, num_candidates, depth, bins)
     spare = int(cupy.cuda.runtime.memGetInfo()[0]) // SHARE
     met = two_hop_cuda.tables(job.n, spare)
