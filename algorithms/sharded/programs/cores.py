@@ -59,5 +59,5 @@ def _refiner(state: ShardState, view: View, estimate: Array) -> Any:
     if view.on_device:
         from . import cuda
 
-        return cuda.Refiner(view, holders, state.is_owned, estimate)
+        return cuda.Refiner(view, holders, estimate)
     return cores_cpu.Refiner(view, holders, estimate)

@@ -22,7 +22,7 @@ from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
 from ...arrays import Array
-from ...core.cpu import peeled
+from ...core.cpu import h_index_of, peeled
 from ...views.simple import View
 
 FEW = 4  # a share of 1/FEW of entries naming changed rows, up to which rows are not peeled anew
@@ -145,7 +145,7 @@ def _settle(
     support: Array, ring: Array, waits: Array, state: Array,
 ) -> None:  # fmt: skip
     """Refine whatever waits, until nothing does."""
-    count = np.zeros(1024, np.int32)
+    count = np.empty(1024, np.int32)
     while state[COUNT]:
         v = ring[state[HEAD]]
         state[HEAD] = state[HEAD] + 1 if state[HEAD] + 1 < len(ring) else 0
@@ -153,17 +153,8 @@ def _settle(
         waits[v] = False
         bound = estimate[v]
         if len(count) <= bound:
-            count = np.zeros(2 * bound, np.int32)
-        for w in indices[indptr[v] : indptr[v + np.uint32(1)]]:
-            count[min(estimate[w], bound)] += 1
-        h = bound
-        above = count[h]
-        while above < h:  # ends: at h = 0 at the latest
-            h -= 1
-            above += count[h]
-        count[: bound + 1] = 0
-        estimate[v] = h
-        support[v] = above
-        _lose(
-            v, bound, h, held_indptr, holders, estimate, support, ring, waits, state
-        )  # fmt: skip
+            count = np.empty(2 * bound, np.int32)
+        row = indices[indptr[v] : indptr[v + np.uint32(1)]]
+        h, supporting = h_index_of(row, estimate, bound, count)
+        estimate[v], support[v] = h, supporting
+        _lose(v, bound, h, held_indptr, holders, estimate, support, ring, waits, state)

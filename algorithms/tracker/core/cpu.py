@@ -34,6 +34,7 @@ from lpma.cpu.pieces import by_rows
 from lpma.pma.keys import HALF, LOW
 
 from ...arrays import Array
+from ...core.cpu import h_index_of
 from ...views.simple import View
 from ..types import Change
 
@@ -184,7 +185,8 @@ def _lower(
     new = numbers[u] - 1  # the most that it can be, and mostly is
     count = collect(u, new, indptr, indices, numbers, starts, entries)
     if count < new:
-        new = _h_index(indices[indptr[u] : indptr[u + 1]], numbers, new)
+        row = indices[indptr[u] : indptr[u + 1]]
+        new, _ = h_index_of(row, numbers, new, np.empty(new + 1, np.int32))
         count = collect(u, new, indptr, indices, numbers, starts, entries)
     return new, count
 
@@ -214,19 +216,6 @@ def _tidy(u: int, count: int, numbers: Array, near: Array, starts: Array, entrie
         middle += is_near
         to += numbers[w] >= k
     near[u] = middle - start
-
-
-@compiled
-def _h_index(row: Array, numbers: Array, most: int) -> int:
-    """The largest h ≤ most such that h of the row's vertices have numbers of at least h."""
-    room = np.zeros(most + 1, np.int32)
-    for w in row:
-        room[min(numbers[w], most)] += 1
-    h, above = most, room[most]
-    while above < h:
-        h -= 1
-        above += room[h]
-    return h
 
 
 # Lists --------------------------------------------------------------------------------------------

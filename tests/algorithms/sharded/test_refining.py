@@ -28,9 +28,7 @@ def csr(n: int, src: Array, dst: Array) -> tuple[Array, Array]:
     return simple(indptr, dst[order].astype(np.uint32))
 
 
-def refiner_on(
-    device: str, view: View, is_owned: Array, estimate: Array
-) -> tuple[cores_cpu.RefinerBase, Any]:
+def refiner_on(device: str, view: View, estimate: Array) -> tuple[cores_cpu.RefinerBase, Any]:
     """A refiner, and the estimates that it refines, on a device."""
     holders = View(*transpose(view.indptr, view.indices))
     if device == "cpu":
@@ -43,7 +41,7 @@ def refiner_on(
         View(cupy.asarray(one.indptr), cupy.asarray(one.indices)) for one in (view, holders)
     )
     there = cupy.asarray(estimate)
-    return cuda.Refiner(rows, held_by, cupy.asarray(is_owned), there), there
+    return cuda.Refiner(rows, held_by, there), there
 
 
 def on(estimate: Any, *arrays: Array) -> tuple[Any, ...]:
@@ -61,7 +59,7 @@ def refined(
     starts = np.zeros(n + 1, np.int64)
     np.cumsum(np.where(is_owned, np.diff(indptr), 0), out=starts[1:])
     view = View(starts, own)
-    refiner, estimate = refiner_on(device, view, is_owned, np.diff(indptr).astype(np.int32))
+    refiner, estimate = refiner_on(device, view, np.diff(indptr).astype(np.int32))
     refiner.refine([])
     for fallen in others:
         ghosts = np.flatnonzero(~is_owned & (fallen < to_host(estimate))).astype(np.uint32)
@@ -116,7 +114,7 @@ def test_many_changes_are_peeled_anew_and_few_are_followed(
     is_owned = np.arange(n) < n // 2
     starts = np.append(0, np.cumsum(np.where(is_owned, np.diff(indptr), 0)))
     view = View(starts, indices[: starts[-1]])
-    refiner, estimate = refiner_on(device, view, is_owned, np.diff(indptr).astype(np.int32))
+    refiner, estimate = refiner_on(device, view, np.diff(indptr).astype(np.int32))
     times: list[None] = []
     peel = refiner._peel
     monkeypatch.setattr(refiner, "_peel", lambda: times.append(peel()))
