@@ -14,7 +14,7 @@ import numpy as np
 from lpma.cuda import driver, launch
 from lpma.results import TouchedEdges
 
-from ..types import Change, TrackedRows
+from ..types import Change, TrackedRows, extended
 
 Array = Any  # cupy.ndarray
 
@@ -27,7 +27,7 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     n, count = touched.num_rows, 2 * len(touched.keys)
     if n == rows.num_rows and not count:
         return Change(rows, rows, cupy.empty(0, np.uint64), cupy.empty(0, np.uint64))
-    alone = _extended(rows.alone, n)
+    alone = extended(rows.alone, n)
     keys = cupy.empty(count, np.uint64)
     launch.run(
         FILE, "make_keys", count // 2, touched.keys, touched.there, count // 2, keys, n, alone
@@ -59,17 +59,6 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     )  # fmt: skip
     launch.run(FILE, "list_changes", count, keys, count, places, sums, indices, inserted, deleted)
     return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
-
-
-def _extended(alone: Array, n: int) -> Array:
-    """A copy of `TrackedRows.alone` for n rows."""
-    kept = alone.shape[1]
-    if n == kept:
-        return alone.copy()
-    extended = driver.zeros((2, n), np.bool_)
-    kept = min(n, kept)
-    extended[:, :kept] = alone[:, :kept]
-    return extended
 
 
 def looped(indptr: Array, indices: Array) -> Array:
