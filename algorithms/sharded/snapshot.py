@@ -198,7 +198,11 @@ class ShardedSnapshot(Distributed):
 
         directory: new or empty, and the same on all shards' hosts; an error leaves it empty. Raises
         PathError if it is neither, MissingPackage, and ExportError if a disk is too full."""
-        parquet.write(self, directory)
+        parquet.write(
+            self.workers, directory, None if self.names is None else self.names.form,
+            epoch=self.epoch, time=self.time, versions=list(self.versions), directed=self.directed,
+            rows=self.num_rows, vertices=self.num_vertices, edges=self.num_edges,
+        )  # fmt: skip
 
 
 def _put(whole: Array, rows: Array, values: Array) -> None:

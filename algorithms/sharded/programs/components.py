@@ -32,7 +32,7 @@ from ...components import NONE, labels
 from ...views.simple import View
 from ..runtime.state import ShardState
 from ..runtime.types import Messages, Steps
-from .views import marked, present_rows
+from .views import exchanged, halo_of, present_rows
 
 
 class Links(NamedTuple):
@@ -130,15 +130,7 @@ def _relabelled(state: ShardState, parent: Array, links: Links) -> Steps:
 def _asked(state: ShardState, parent: Array, rows: Array, value: int) -> Steps:
     """Bring the parents of these rows here. Returns whether all shards passed value 0, so that
     nothing was brought."""
-    mask = marked(state.num_rows, rows)
-    mask &= ~state.is_owned
-    wanted = state.by_owner(state.rows_where(mask))
-    inbox, said = yield [(of,) if len(of) else None for of in wanted], value
-    if not any(said):
-        return True
-    answers: Messages = [None if one is None else (parent[one[0]],) for one in inbox]
-    inbox, _ = yield answers, None
-    for of, message in zip(wanted, inbox, strict=True):
-        if message is not None:
-            parent[of] = message[0]
-    return False
+    across, said = yield from halo_of(state, rows, value)
+    if any(said):
+        yield from exchanged(state, across, parent)
+    return not any(said)

@@ -26,12 +26,13 @@ import numpy as np
 from lpma.arrays import any_of, to_host
 
 from ...arrays import Array
+from ...views.directed import transpose_of
 from ...views.simple import View
 from ..runtime.state import ShardState
 from ..runtime.types import Steps
 from . import cores_cpu
 from .oriented import degrees_around
-from .views import changes, halo, simple_rows, transposed
+from .views import changes, halo, simple_rows
 
 
 def cores(state: ShardState) -> Steps:
@@ -54,7 +55,7 @@ def cores(state: ShardState) -> Steps:
 def _refiner(state: ShardState, view: View, estimate: Array) -> Any:
     if "holders" not in state.cache:
         is_whole = state.shards == 1  # then the view is its own transpose
-        state.cache["holders"] = view if is_whole else View(*transposed(view.indptr, view.indices))
+        state.cache["holders"] = view if is_whole else transpose_of(view)
     holders = state.cache["holders"]
     if view.on_device:
         from . import cuda

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, device_of
+from lpma.arrays import array_module, count_true, device_of
 from lpma.errors import BatchError
 from lpma.sharding import owners_of
 
@@ -58,7 +58,7 @@ class ShardState:
         with device_of(part.indptr):
             loops = 0
             if not part.directed:
-                loops = device_module(part.indptr).count_loops(part.indptr, part.indices)
+                loops = count_true(device_module(part.indptr).looped(part.indptr, part.indices))
         return Facts(
             part.num_rows, len(part.indices), loops, part.version, part.time, part.directed,
             part.bounds, part.names is not None,

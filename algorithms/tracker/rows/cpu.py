@@ -10,7 +10,6 @@ from lpma.pma.keys import HALF, LOW
 from lpma.results import TouchedEdges
 
 from ...arrays import Array
-from ...views.simple_cpu import looped as looped
 from ..types import Change, Memory, TrackedRows, extended
 
 SPARE = 8  # new memory has room for an eighth more than is needed

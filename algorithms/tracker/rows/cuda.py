@@ -59,10 +59,3 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     )  # fmt: skip
     launch.run(FILE, "list_changes", count, keys, count, places, sums, indices, inserted, deleted)
     return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
-
-
-def looped(indptr: Array, indices: Array) -> Array:
-    """bool[n]: which rows have a loop."""
-    found = cupy.empty(len(indptr) - 1, np.bool_)
-    launch.run(FILE, "find_loops", len(found), indptr, indices, len(found), found)
-    return found
