@@ -26,7 +26,7 @@ from lpma.cuda.work_queue import queue_room
 
 Array = Any  # cupy.ndarray
 
-BLOCK = 1024  # state.cuh: BLOCK, CHUNK; refine.cu: BLOCK; h_index.cu
+BLOCK = 1024  # cooperative.cu: BLOCK, CHUNK; refine.cu: BLOCK; h_index.cu
 CHUNK = 128
 CONTROL_BYTES = 3 * 20 + 4 + 48  # three Counts, then the State on a multiple of 16 bytes
 # Of the whole graph. A small one gets a small grid, whose barriers are cheap.
