@@ -10,8 +10,8 @@ import numpy as np
 from lpma.cuda import driver, launch
 
 from ...core import cuda as core
+from ...views.simple import View
 from ...views.simple_cuda import kept_rows
-from .cores_cpu import RefinerBase
 
 Array = Any  # cupy.ndarray
 
@@ -47,15 +47,13 @@ def keep_oriented(indptr: Array, indices: Array, degree: Array) -> tuple[Array, 
     return kept_rows(keep, indices, indptr)
 
 
-class Refiner(RefinerBase):
-    """See `cores_cpu.RefinerBase`."""
+class Follower:
+    """As `cores_cpu.Follower`. A row is looked at when a neighbour has ceased to support it."""
 
-    def _peel(self) -> None:
-        holders, estimate = self._holders, self._estimate
-        estimate[:] = core.peeled(holders.indptr, holders.indices, estimate.copy())
+    def __init__(self, view: View, holders: View, estimate: Array) -> None:
+        self._view, self._holders, self._estimate = view, holders, estimate
 
-    def _follow(self, came: list[Any]) -> None:
-        """A row is looked at when a neighbour has ceased to support it."""
+    def follow(self, came: list[Any]) -> None:
         holders, estimate = self._holders, self._estimate
         marked = driver.zeros(len(estimate), np.bool_)
         for rows, values in came:

@@ -41,21 +41,19 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     sums = cupy.cumsum(effects)
     total = driver.number(sums, -1)
     inserted, deleted = (cupy.empty(c, np.uint64) for c in (total >> 32, total & 0xFFFFFFFF))
-    indptr, indices = rows.indptr, rows.indices
-    present = cupy.empty(n, np.bool_)
-    if total == 0 and n == rows.num_rows:
-        launch.run(FILE, "find_vertices", n, indptr, alone, n, present)
-        return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
-    m = len(indices)
-    indices = cupy.empty(m + len(inserted) - len(deleted), np.uint32)
-    indptr = cupy.empty(n + 1, np.int64)
+    m, indices = len(rows.indices), rows.indices
+    present, indptr = cupy.empty(n, np.bool_), cupy.empty(n + 1, np.int64)
     launch.run(
         FILE, "start_rows", n + 1,
         keys, count, sums, rows.indptr, rows.num_rows, n, alone, indptr, present,
     )  # fmt: skip
-    launch.run(
-        FILE, "move_entries", launch.BLOCK * -(-m // TILE),
-        places, sums, count, rows.indices, m, indices,
-    )  # fmt: skip
-    launch.run(FILE, "list_changes", count, keys, count, places, sums, indices, inserted, deleted)
+    if total:
+        indices = cupy.empty(m + len(inserted) - len(deleted), np.uint32)
+        launch.run(
+            FILE, "move_entries", launch.BLOCK * -(-m // TILE),
+            places, sums, count, rows.indices, m, indices,
+        )  # fmt: skip
+        launch.run(
+            FILE, "list_changes", count, keys, count, places, sums, indices, inserted, deleted
+        )
     return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
