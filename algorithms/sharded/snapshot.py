@@ -132,16 +132,12 @@ class ShardedSnapshot(Distributed):
             return values[0]  # its rows are all
         whole: Array = np.empty(self.num_rows, values[0].dtype)
         pieces = []
-        for rows, own in zip(self._rows, values, strict=True):
+        of_shards = _rows_of(self.num_rows, self.workers.size, self.bounds)
+        for rows, own in zip(of_shards, values, strict=True):
             cut = cuts(len(rows), PIECE)
             pieces += [(whole, rows[first:last], own[first:last]) for first, last in cut]
         run_all(_put, pieces)
         return whole
-
-    @property
-    def _rows(self) -> list[Array]:
-        """The rows that each shard owns, rising."""
-        return _rows_of(self.num_rows, self.workers.size, self.bounds)
 
     def degrees(self) -> Array:
         """int64[n]: how many out-edges each row has.
