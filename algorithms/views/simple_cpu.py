@@ -53,7 +53,7 @@ def without_loops(indptr: Array, indices: Array) -> Rows:
     without repeats."""
     if not looped(indptr, indices).any():
         return indptr, indices
-    return _kept(_drop_loops, indptr, indices)
+    return chosen(_drop_loops, indptr, indices)
 
 
 def looped(indptr: Array, indices: Array) -> Array:
@@ -65,10 +65,10 @@ def looped(indptr: Array, indices: Array) -> Array:
 
 def induced(indptr: Array, indices: Array, is_row: Array, is_entry: Array) -> Rows:
     """The entries that `is_entry` selects in the rows that `is_row` selects, both bool[n]."""
-    return _kept(_keep_inside, indptr, indices, is_row, is_entry)
+    return chosen(_keep_inside, indptr, indices, is_row, is_entry)
 
 
-def _kept(kernel: Any, indptr: Array, indices: Array, *arguments: Array) -> Rows:
+def chosen(kernel: Any, indptr: Array, indices: Array, *arguments: Array) -> Rows:
     """The entries that a kernel writes at the beginning of each row, whose lengths it counts."""
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
     pass_over(kernel, indptr, indptr, indices, *arguments, kept, lengths)
