@@ -70,8 +70,8 @@ def components(state: ShardState) -> Steps:
 def _hook(state: ShardState, parent: Array, links: Links) -> Steps:
     """(whether no links are left; the owned rows that now have a parent)."""
     offers = _least(links)
-    of = _apart(state, offers)
-    outbox: Messages = [tuple(one) if len(one.high) else None for one in of]
+    ends = (state.by_owner(offers.high, end) for end in offers)
+    outbox: Messages = [of if len(of[0]) else None for of in zip(*ends, strict=True)]
     inbox, said = yield outbox, len(links.high)
     if not any(said):
         return True, links.high
@@ -92,15 +92,6 @@ def _least(links: Links) -> Links:
     first = xp.ones(len(high), np.bool_)
     first[1:] = high[1:] != high[:-1]
     return Links(high[first], keys[first].astype(np.uint32))
-
-
-def _apart(state: ShardState, links: Links) -> list[Links]:
-    """The links of each owner of the larger ends. REQUIRES: each larger end once, rising."""
-    partner = links.low
-    return [
-        Links(rows, partner[state.xp.searchsorted(links.high, rows)])
-        for rows in state.by_owner(links.high)
-    ]
 
 
 def _jump(state: ShardState, parent: Array, hooked: Array) -> Steps:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,16 +100,16 @@ class ShardState:
         rows: Array = self.xp.flatnonzero(mask).astype(np.uint32)
         return rows
 
-    def by_owner(self, rows: Array) -> list[Array]:
-        """These rows by owner, in their order."""
+    def by_owner(self, rows: Array, values: Array | None = None) -> list[Array]:
+        """These rows, or a value for each, by the rows' owners, in their order."""
+        values = rows if values is None else values
         if self.shards == 1:
-            return [rows]
+            return [values]
         owner = self.owner[rows]
         order = self.xp.argsort(owner, kind="stable")
-        rows, owner = rows[order], owner[order]
+        values, owner = values[order], owner[order]
         cuts = self.xp.searchsorted(owner, self.xp.arange(self.shards + 1, dtype=np.uint16))
-        bounds = cuts.tolist()
-        return [rows[bounds[i] : bounds[i + 1]] for i in range(self.shards)]
+        return [values[first:last] for first, last in pairwise(cuts.tolist())]
 
     def nothing(self) -> Messages:
         """No message to anyone."""
