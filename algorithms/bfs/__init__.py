@@ -8,11 +8,10 @@ wide levels in the middle of a search; cpu.py and bfs.cu say when it pays.
 
 Edges are followed in their direction, so bottom-up needs the transpose. An undirected snapshot is
 its own. A directed one keeps its transpose, but making it costs several searches, and most
-snapshots of a stream see one. So it is made only when the edges examined top-down for want of it
-have cost as much: as when deciding to rent or to buy, that is at most twice the best choice. On the
-CPU consecutive snapshots (`views/following.py`) share the count, since a transpose serves them all.
-On a device the choice is made before a search, from the counts of earlier ones. A matrix or arrays
-cannot keep a transpose: all their levels are top-down.
+snapshots of a stream see one. So it is made only when the edges that earlier searches examined
+top-down for want of it have cost as much: as when deciding to rent or to buy, that is at most twice
+the best choice. On the CPU consecutive snapshots (`views/following.py`) share the count, since one
+transpose serves them all. A matrix or arrays cannot keep it: all their levels are top-down.
 
 cpu.py           levels on the CPU
 cuda.py, bfs.cu  all levels in one launch on a CUDA device
@@ -26,7 +25,6 @@ from typing import Any
 
 from lpma.arrays import device_of
 from lpma.errors import VertexError
-from lpma.snapshot.row_versions import ScatteredRows
 from lpma.snapshot.snapshot import Snapshot
 
 from .. import arguments
@@ -43,14 +41,11 @@ from ..views.directed import (
 )
 from ..views.following import carried, carry
 from ..views.given import Distributed
-from ..views.simple import View
 from . import cpu
 
-# Edges examined top-down in the time that transposing takes per edge.
-TRANSPOSING = 4
-TRANSPOSING_ON_DEVICE = 2
-EXAMINED = "examined top-down"  # among a snapshot's views: how many edges
-COUNT_OF_LAST = "examined top-down in the last search"  # still on the device
+# Among a snapshot's views: how many edges were examined for want of the transpose before the last
+# search, and in it. To read the second on a device is to wait for that search.
+EXAMINED = "examined top-down"
 
 
 @algorithm
@@ -71,63 +66,30 @@ def bfs(s: Any, source: Vertex) -> Array:
     """
     if isinstance(s, Distributed):
         return s.dispatch("bfs", source=source)
-    if not is_on_device(s):
-        return _on_cpu(s, source)
-    view = rows(s)
+    program: Any = cpu
+    if is_on_device(s):
+        from . import cuda as program
+
+        view: Any = rows(s)
+        starts, ends, size = view.indptr[:-1], view.indptr[1:], len(view.indices)
+    else:
+        view = scattered_rows(s)
+        starts, ends, size = view.starts, view.ends, view.size
     start = arguments.row(arguments.names_of(s), view.num_rows, source, "source")
-    if isinstance(s, Snapshot):
-        _check_vertex(s, start, int(s._indptr[start + 1]) > int(s._indptr[start]), source)
-    can_go_back = isinstance(s, Snapshot)
-    from . import cuda
-
-    with device_of(view.indptr):
-        reverse = _transpose_on_device(s) if can_go_back else None
-        hops, edges_examined = cuda.search(view, reverse, start)
-        if can_go_back and reverse is None:
-            s.views[COUNT_OF_LAST] = edges_examined
-        found: Array = hops
-        return found
-
-
-def _on_cpu(s: Any, source: Any) -> Array:
-    scattered = scattered_rows(s)
-    start = arguments.row(arguments.names_of(s), scattered.num_rows, source, "source")
-    if not isinstance(s, Snapshot):
-        return cpu.search(scattered, None, start)
-    _check_vertex(s, start, int(scattered.ends[start]) > int(scattered.starts[start]), source)
-    return cpu.search(scattered, _transpose_source(s, scattered), start)
-
-
-def _transpose_source(s: Snapshot, scattered: ScatteredRows) -> cpu.TransposeSource:
-    """A function that returns the transpose once it exists or pays for itself, given how many edges
-    a search has examined for want of it."""
-
-    def transpose_source(edges: int) -> ScatteredRows | None:
-        if is_symmetric(s):
-            return scattered
-        if not is_transposed(s):
-            edges_examined = carried(s, EXAMINED, 0)
-            if edges_examined < TRANSPOSING * scattered.size:
-                carry(s, EXAMINED, edges_examined + edges)
-                return None
-        return scattered_transpose(s)
-
-    return transpose_source
-
-
-def _transpose_on_device(s: Snapshot) -> View | None:
-    """The transpose, once it exists or pays. Waits for the last search if that ran without it."""
-    if not is_symmetric(s) and not is_transposed(s):
-        last = s.views.pop(COUNT_OF_LAST, None)
-        before = 0 if last is None else int(last[0])
-        edges_examined = s.views[EXAMINED] = s.views.get(EXAMINED, 0) + before
-        if edges_examined < TRANSPOSING_ON_DEVICE * len(s._indices):
-            return None
-    return transposed(s)
-
-
-def _check_vertex(s: Snapshot, row: int, has_edges: bool, source: Any) -> None:
-    """Raise VertexError unless a row is a vertex. Most have out-edges, which saves a look at the
-    others' rows."""
-    if not has_edges and not bool(s._present[row]):
-        raise VertexError(f"source: there is no vertex {source} (no edge has it; nor was it added)")
+    with device_of(starts):
+        if not isinstance(s, Snapshot):
+            found: Array = program.search(view, None, start)[0]
+            return found
+        # Most vertices have out-edges, which saves a look at the others' rows.
+        if not int(ends[start]) > int(starts[start]) and not bool(s._present[start]):
+            raise VertexError(
+                f"source: there is no vertex {source} (no edge has it; nor was it added)"
+            )
+        examined = sum(map(int, carried(s, EXAMINED, (0, 0))))
+        reverse = None
+        if is_symmetric(s) or is_transposed(s) or examined >= program.TRANSPOSING * size:
+            reverse = (scattered_transpose if program is cpu else transposed)(s)
+        found, in_vain = program.search(view, reverse, start)
+        if reverse is None:
+            carry(s, EXAMINED, (examined, in_vain))
+    return found

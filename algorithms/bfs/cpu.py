@@ -27,8 +27,6 @@ Requires rows as `ScatteredRows` says, C-contiguous; repeats do no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from lpma.cpu.instructions import lowest, prefetch
@@ -40,8 +38,8 @@ from lpma.snapshot.row_versions import ScatteredRows
 from ..arrays import Array, starts_of
 
 NO_ROWS = np.empty(0, np.int64)
-TransposeSource = Callable[[int], ScatteredRows | None]
 
+TRANSPOSING = 4  # edges examined top-down in the time that transposing takes per edge
 ALONE = 1 << 22  # entries of a graph that one thread searches
 BETA = 18
 STEP = 8  # vertices skipped in the time of examining one edge
@@ -55,57 +53,43 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 def search(
     rows: ScatteredRows,
-    transpose_source: TransposeSource | None,
+    reverse: ScatteredRows | None,
     start: int,
     narrow: int = SMALL,
     alone: int = ALONE,
-) -> Array:
-    """int32[n]: hops from `start`, −1 for a vertex that is not reached.
+) -> tuple[Array, int]:
+    """int32[n]: hops from `start`, −1 for a vertex that is not reached; and how many edges were
+    examined for want of the transpose.
 
-    transpose_source: called with the number of edges examined for want of the transpose, returns
-    it, or None if it is not worth making yet; None: all levels are top-down. One thread runs levels
-    of at most `narrow` edges, and the whole search in a graph of at most `alone` entries."""
-    if rows.size <= alone:
-        return _search_alone(rows, transpose_source, start)
+    reverse: the rows of the transpose; None: all levels are top-down. One thread runs levels of at
+    most `narrow` edges, and the whole search in a graph of at most `alone` entries."""
     n = rows.num_rows
+    if rows.size <= alone:
+        hops = np.empty(n, np.int32)
+        back = (NO_ROWS, NO_ROWS, rows.entries) if reverse is None else reverse[:3]
+        return hops, int(_search(*rows[:3], *back, hops, start, rows.size))
     hops = np.full(n, -1, np.int32)
-    hops[start] = level = 0
+    hops[start] = level = in_vain = 0
     frontier = np.array([start], np.uint32)
     unseen = rows.size  # edges of vertices not yet in a frontier
+    may_turn = True
     while True:
         frontier, level, edges, expanded = _narrow_levels(*rows[:3], hops, frontier, level, narrow)
         unseen -= expanded + edges
         if len(frontier) == 0:
-            return hops
-        reverse = None
-        if transpose_source is not None:
-            unreached = n - np.count_nonzero(hops >= 0)
-            if _pays(edges, unseen, unreached, n):
-                reverse = transpose_source(edges)
-        if reverse is not None:
-            level, reached, pays = _bottom_up_levels(
+            return hops, in_vain
+        turns = may_turn and _pays(edges, unseen, n - np.count_nonzero(hops >= 0), n)
+        if turns and reverse is not None:
+            level, reached, may_turn = _bottom_up_levels(
                 rows, reverse, hops, len(frontier), edges, level
             )
             frontier = np.flatnonzero(hops == level).astype(np.uint32)
             unseen -= reached
-            transpose_source = transpose_source if pays else None
         else:
+            in_vain += edges if turns else 0
             level += 1
             frontier = top_down(rows, hops, frontier, level)
         # The edges of the new frontier are counted when it is expanded.
-
-
-def _search_alone(
-    rows: ScatteredRows, transpose_source: TransposeSource | None, start: int
-) -> Array:
-    """`search` by one thread."""
-    hops = np.empty(rows.num_rows, np.int32)
-    reverse = None if transpose_source is None else transpose_source(0)
-    back = (NO_ROWS, NO_ROWS, rows.entries) if reverse is None else reverse[:3]
-    missed = _search(*rows[:3], *back, hops, start, rows.size)
-    if transpose_source is not None and missed:
-        transpose_source(missed)
-    return hops
 
 
 def top_down(rows: ScatteredRows, hops: Array, frontier: Array, level: int) -> Array:

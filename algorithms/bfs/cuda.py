@@ -19,14 +19,15 @@ Array = Any  # cupy.ndarray
 
 STEP_WORDS = 3 * 3  # bfs.cu: three records of three 64-bit words
 ENTRIES_PER_THREAD = 8
+TRANSPOSING = 2  # as in cpu.py
 ALL_LEVELS = np.iinfo(np.int32).max
 
 
 def search(
     view: View, reverse: View | None, source: int, levels: int = ALL_LEVELS
 ) -> tuple[Array, Array]:
-    """int32[n]: hops from `source`, −1 for a vertex that is not reached; and uint64[1]: how many
-    edges leave the vertices reached.
+    """int32[n]: hops from `source`, −1 for a vertex that is not reached; and uint64: how many edges
+    leave the vertices reached.
 
     reverse: the rows of the transpose; None: all levels are top-down, so these edges are the ones
     examined. levels: vertices further away count as unreached."""
@@ -42,4 +43,4 @@ def search(
         view.indptr, view.indices, back.indptr, back.indices, n, m, int(reverse is not None),
         source, levels, hops, reached, queue, steps, steps[STEP_WORDS:],
     )  # fmt: skip
-    return hops, steps[STEP_WORDS:]
+    return hops, steps[STEP_WORDS]

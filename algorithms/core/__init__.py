@@ -7,7 +7,7 @@ method=                          runs                                           
 "owners", "auto" on the CPU      peeling in threads, each owning a range of vertices        cpu.py
 "cooperative", "auto" on CUDA    all levels in one kernel: a small graph by h-indices       cuda.py
                                  (refine.cu), any other by peeling (cooperative.cu)
-"h-index"                        estimates refined in rounds: paper/cpu.py; h_index.cu, which
+"h-index"                        estimates refined in rounds: `settle`; h_index.cu on CUDA, which
                                  diversity and shards use too
 "bz", "park", "pkc"              what the k-core papers compare on the CPU                  paper/
 "peel" and eight variants,       and on CUDA (peel.cu)                                      paper/

@@ -16,6 +16,8 @@ without a branch, which would be mispredicted every other time.
 
 In a small graph (`pieces.is_small`) one thread owns all vertices, and rows need not be sorted.
 
+`settle` refines estimates by h-indices instead, for `method="h-index"` and for shards.
+
 Requires indptr int64[n+1] and indices uint32[m] of a simple undirected view, C-contiguous.
 """
 
@@ -28,11 +30,11 @@ import numpy as np
 
 from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import is_small
+from lpma.cpu.pieces import by_rows, is_small
 from lpma.cpu.search import first_not_below
 from lpma.cpu.threads import THREADS, run_all
 
-from ..arrays import Array
+from ..arrays import Array, starts_of
 
 LARGE = 1 << 16  # entries of a frontier worth handing to other threads
 MOST_OWNERS = 8  # each searches every row of a frontier for its part
@@ -219,6 +221,60 @@ def _peel_part(
                 found[number] = v
                 number += 1
     return number
+
+
+def settle(indptr: Array, indices: Array, estimate: Array, marked: Array) -> None:
+    """Refine estimates of core numbers, int32[n], in place: of the marked rows, then of those that
+    this concerns, until none falls. An empty row keeps its own. marked: bool[n], overwritten.
+
+    Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011. An
+    estimate becomes the h-index of the neighbours' estimates. From the degrees, estimates never
+    rise, and never fall below the core number."""
+    lengths = np.diff(indptr)
+    while len(rows := np.flatnonzero(marked)):
+        marked[:] = False
+        by_rows(_refine, starts_of(lengths[rows]), rows, indptr, indices, estimate, marked)
+
+
+@compiled
+def _refine(
+    first: int,
+    last: int,
+    rows: Array,
+    indptr: Array,
+    indices: Array,
+    estimate: Array,
+    marked: Array,
+) -> None:
+    """Refine the estimates of rows[first:last], and mark the neighbours that a change concerns. A
+    value that another thread has refined meanwhile is only closer to the result."""
+    count = np.empty(1024, np.int32)
+    for v in rows[first:last]:
+        bound, row = estimate[v], indices[indptr[v] : indptr[v + 1]]
+        if len(row) == 0:
+            continue
+        if len(count) <= bound:
+            count = np.empty(2 * bound, np.int32)
+        h, _ = h_index_of(row, estimate, bound, count)
+        if h < bound:
+            estimate[v] = h
+            for w in row:
+                if estimate[w] > h:
+                    marked[w] = True
+
+
+@compiled
+def h_index_of(row: Array, estimate: Array, bound: int, count: Array) -> tuple[int, int]:
+    """The largest h ≤ bound such that h of the row's vertices have estimates of h or more, and how
+    many have. count: int32[bound + 1] or longer, overwritten."""
+    count[: bound + 1] = 0
+    for w in row:
+        count[min(estimate[w], bound)] += 1
+    h, above = bound, count[bound]
+    while above < h:  # ends: at h = 0 at the latest
+        h -= 1
+        above += count[h]
+    return h, above
 
 
 METHODS = {"auto": by_owners, "owners": by_owners}

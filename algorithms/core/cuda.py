@@ -20,12 +20,13 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.arrays import any_of
 from lpma.cuda import driver, launch
 from lpma.cuda.work_queue import queue_room
 
 Array = Any  # cupy.ndarray
 
-BLOCK = 1024  # state.cuh: BLOCK, CHUNK; refine.cu: BLOCK; h_index.cu
+BLOCK = 1024  # cooperative.cu: BLOCK, CHUNK; refine.cu: BLOCK; h_index.cu
 CHUNK = 128
 CONTROL_BYTES = 3 * 20 + 4 + 48  # three Counts, then the State on a multiple of 16 bytes
 # Of the whole graph. A small one gets a small grid, whose barriers are cheap.
@@ -38,6 +39,7 @@ BINS = BLOCK // 32 * (LONG + 1)  # of a block; more than any core number in so m
 
 H_INDEX = "algorithms/core/h_index.cu"
 HUB = 1024  # h_index.cu: entries of a row that a block refines
+SPARSE = 4  # a share of 1/SPARSE of the rows, below which they are listed
 NO_MOST = int(np.iinfo(np.int32).max)
 
 
@@ -91,27 +93,28 @@ def _peel(
 
 
 def h_index(indptr: Array, indices: Array, most: int = NO_MOST) -> Array:
-    """The smaller of `most` and the core numbers, by h-indices. After each round the host reads
-    whether any estimate has changed.
+    """The smaller of `most` and the core numbers, by h-indices."""
+    estimate = cupy.minimum(indptr[1:] - indptr[:-1], most).astype(np.int32)
+    settle(indptr, indices, estimate, cupy.ones(len(estimate), np.bool_))
+    return estimate
 
-    Source: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011."""
-    n = len(indptr) - 1
-    degree = indptr[1:] - indptr[:-1]
-    hubs = cupy.flatnonzero(degree > HUB)
-    estimate = cupy.minimum(degree, most).astype(np.int32)
-    now, later = cupy.ones(n, np.uint8), driver.zeros(n, np.uint8)
-    changes = driver.zeros(1, np.uint32)
 
-    while True:
-        marks = (estimate, now, later, changes)
-        launch.run(H_INDEX, "refine_rows", 32 * n, indptr, indices, n, *marks)
-        launch.run(
-            H_INDEX, "refine_hubs", BLOCK * len(hubs), indptr, indices, hubs, *marks, block=BLOCK
-        )
-        if driver.number(changes) == 0:
-            return estimate
-        changes.fill(0)
-        now, later = later, now
+def settle(indptr: Array, indices: Array, estimate: Array, marked: Array) -> None:
+    """As `cpu.settle`. Waits for the device in each round. Rows are listed, if few of them are
+    marked at first: then finding these takes longer than refining them."""
+    n = len(estimate)
+    hubs = cupy.flatnonzero(indptr[1:] - indptr[:-1] > HUB)
+    later, rows = driver.zeros(n, np.bool_), cupy.flatnonzero(marked)
+    is_sparse = SPARSE * len(rows) < n
+    if not is_sparse:
+        rows = cupy.arange(n)
+    while len(rows) if is_sparse else any_of(marked):
+        graph, marks = (indptr, indices), (estimate, marked, later)
+        launch.run(H_INDEX, "refine_rows", 32 * len(rows), *graph, rows, len(rows), *marks)
+        launch.run(H_INDEX, "refine_hubs", BLOCK * len(hubs), *graph, hubs, *marks, block=BLOCK)
+        marked, later = later, marked
+        if is_sparse:
+            rows = cupy.flatnonzero(marked)
 
 
 METHODS = {"auto": cooperative, "cooperative": cooperative}

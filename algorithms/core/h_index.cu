@@ -40,52 +40,40 @@ __device__ __forceinline__ i32 at_least(const u32* row, u32 length, const i32* e
 // neighbours' estimates are c or more at any time, c being the core number, so the search cannot
 // end below c, whatever falls meanwhile.
 template <typename Team>
-__device__ __forceinline__ void refine(u32 v, const u32* row, u32 length, i32* estimate, u8* later,
-                                       u32* changes) {
+__device__ __forceinline__ void refine(i64 v, const i64* indptr, const u32* indices, i32* estimate,
+                                       u8* later) {
+  const u32* row = indices + indptr[v];
+  u32 length = u32(indptr[v + 1] - indptr[v]);
   i32 bound = __ldcg(estimate + v);
   auto holds = [&](i32 h) { return at_least<Team>(row, length, estimate, h) >= h; };
-  if (holds(bound)) return;
+  if (length == 0 || holds(bound)) return;
   i32 refined = first_false(1, bound, holds) - 1;
-  if (Team::rank() == 0) {
-    estimate[v] = refined;
-    atomicAdd(changes, 1u);
-  }
+  if (Team::rank() == 0) estimate[v] = refined;
   for (u32 i = Team::rank(); i < length; i += Team::size())
     if (__ldcg(estimate + row[i]) > refined) later[row[i]] = 1;
 }
 
-// A warp a vertex that is marked `now`. Marks are taken off, so that the array serves as `later` in
-// the next round.
-extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, i64 n,
-                                       i32* estimate, u8* now, u8* later, u32* changes) {
-  i64 v = warp_number();
-  if (v >= n || !now[v]) return;
-  i64 first = indptr[v], length = indptr[v + 1] - first;
-  if (length > LONG) return;
-  __syncwarp();
-  if (lane_id() == 0) now[v] = 0;
-  refine<Warp>(u32(v), indices + first, u32(length), estimate, later, changes);
-}
-
-// The same for listed rows alone: a warp a vertex of `rows`, and marks stay.
-extern "C" __global__ void refine_listed(const i64* indptr, const u32* indices, const i64* rows,
-                                         i64 count, i32* estimate, u8* later, u32* changes) {
+// A warp for each of `rows` that is marked `now`, and that no block refines. Marks are taken off, so
+// that the array serves as `later` in the next round.
+extern "C" __global__ void refine_rows(const i64* indptr, const u32* indices, const i64* rows,
+                                       i64 count, i32* estimate, u8* now, u8* later) {
   i64 i = warp_number();
   if (i >= count) return;
-  i64 v = rows[i], first = indptr[v], length = indptr[v + 1] - first;
-  if (length > LONG) return;
-  refine<Warp>(u32(v), indices + first, u32(length), estimate, later, changes);
+  i64 v = rows[i];
+  if (!now[v] || indptr[v + 1] - indptr[v] > LONG) return;
+  __syncwarp();
+  if (lane_id() == 0) now[v] = 0;
+  refine<Warp>(v, indptr, indices, estimate, later);
 }
 
-// A block a vertex of `hubs`: the vertices with more than LONG entries.
+// A block a vertex of `hubs`, those with more than LONG entries.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    refine_hubs(const i64* indptr, const u32* indices, const i64* hubs,
-                                       i32* estimate, u8* now, u8* later, u32* changes) {
+    refine_hubs(const i64* indptr, const u32* indices, const i64* hubs, i32* estimate, u8* now,
+                u8* later) {
   i64 v = hubs[blockIdx.x];
   bool marked = now[v];
   __syncthreads();
   if (!marked) return;
   if (threadIdx.x == 0) now[v] = 0;
-  i64 first = indptr[v];
-  refine<Block>(u32(v), indices + first, u32(indptr[v + 1] - first), estimate, later, changes);
+  refine<Block>(v, indptr, indices, estimate, later);
 }

@@ -30,12 +30,12 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lpma.dependencies import optional_import
 from lpma.errors import FormatError
 from lpma.file.atomic import PathError, StrPath, atomic_write, fsync_directory, temporaries_of
-from lpma.names import FrozenNames
+from lpma.names.forms import Form
 
 from .runtime.types import Workers
 
@@ -60,36 +60,17 @@ class Manifest:
     files: list[dict[str, Any]]
 
 
-class Written(Protocol):
-    """What is read of a ShardedSnapshot."""
-
-    workers: Workers
-    epoch: int
-    time: int
-    versions: tuple[int, ...]
-    num_rows: int
-    num_edges: int
-    directed: bool
-    names: FrozenNames | None
-
-    @property
-    def num_vertices(self) -> int: ...
-
-
-def write(s: Written, directory: StrPath) -> None:
-    """See ShardedSnapshot.write_parquet."""
+def write(workers: Workers, directory: StrPath, form: Form | None, **whole: Any) -> None:
+    """See ShardedSnapshot.write_parquet. form: of the columns of names; None without names. whole:
+    what the manifest says of the whole graph."""
     target = _empty(directory)
-    form = None if s.names is None else s.names.form
-    names = [file_name(number, s.workers.size) for number in range(s.workers.size)]
+    names = [file_name(number, workers.size) for number in range(workers.size)]
     room = target / f".writing-{secrets.token_hex(8)}"
     moved: list[Path] = []
     try:
         room.mkdir()
-        files = s.workers.call("write_parquet", os.fspath(room), s.num_rows, form)
-        manifest = Manifest(
-            FORMAT, s.epoch, s.time, list(s.versions), s.directed, s.names is not None, s.num_rows,
-            s.num_vertices, s.num_edges, files,
-        )  # fmt: skip
+        files = workers.call("write_parquet", os.fspath(room), whole["rows"], form)
+        manifest = Manifest(FORMAT, named=form is not None, files=files, **whole)
         for name in names:
             if (target / name).exists():
                 raise PathError(f"{target / name}: somebody else has put it there meanwhile")

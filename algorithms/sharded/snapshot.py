@@ -132,16 +132,12 @@ class ShardedSnapshot(Distributed):
             return values[0]  # its rows are all
         whole: Array = np.empty(self.num_rows, values[0].dtype)
         pieces = []
-        for rows, own in zip(self._rows, values, strict=True):
+        of_shards = _rows_of(self.num_rows, self.workers.size, self.bounds)
+        for rows, own in zip(of_shards, values, strict=True):
             cut = cuts(len(rows), PIECE)
             pieces += [(whole, rows[first:last], own[first:last]) for first, last in cut]
         run_all(_put, pieces)
         return whole
-
-    @property
-    def _rows(self) -> list[Array]:
-        """The rows that each shard owns, rising."""
-        return _rows_of(self.num_rows, self.workers.size, self.bounds)
 
     def degrees(self) -> Array:
         """int64[n]: how many out-edges each row has.
@@ -198,7 +194,11 @@ class ShardedSnapshot(Distributed):
 
         directory: new or empty, and the same on all shards' hosts; an error leaves it empty. Raises
         PathError if it is neither, MissingPackage, and ExportError if a disk is too full."""
-        parquet.write(self, directory)
+        parquet.write(
+            self.workers, directory, None if self.names is None else self.names.form,
+            epoch=self.epoch, time=self.time, versions=list(self.versions), directed=self.directed,
+            rows=self.num_rows, vertices=self.num_vertices, edges=self.num_edges,
+        )  # fmt: skip
 
 
 def _put(whole: Array, rows: Array, values: Array) -> None:

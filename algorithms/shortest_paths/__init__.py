@@ -5,8 +5,8 @@ vertex's distance is the least length of a path to it. Adding a weight ≥ 0 nev
 and keeps the order of two sums, rounding included. So distances do not depend on the order of the
 search: they are the same in every run, and in any program that adds in this order, to the last bit.
 
-cpu.py                          Dijkstra's algorithm, and predecessors from distances
-cuda.py, distances.cu, tree.cu  near and far piles on a CUDA device (Davidson et al., IPDPS 2014)
+cpu.py             Dijkstra's algorithm, and predecessors from distances
+cuda.py, paths.cu  near and far piles on a CUDA device (Davidson et al., IPDPS 2014)
 
 The least number of edges, whatever they weigh, is `bfs`.
 

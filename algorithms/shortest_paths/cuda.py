@@ -1,6 +1,6 @@
 """Shortest paths on a CUDA device: distances in one cooperative launch, predecessors in another.
 
-distances.cu and tree.cu have the methods. Only `measure` waits for the device.
+paths.cu has the methods. Only `measure` waits for the device.
 
 The bound of the near pile moves by delta, at first DELTA times the mean weight over the mean
 degree: with evenly spread weights, a vertex has about DELTA neighbours within it. The kernel adapts
@@ -22,11 +22,11 @@ from .cpu import Lengths
 
 Array = Any  # cupy.ndarray
 
-FILE = "algorithms/shortest_paths/distances.cu"
-STEP_WORDS = 3 * 3  # distances.cu: three records of three 64-bit words
+FILE = "algorithms/shortest_paths/paths.cu"
+STEP_WORDS = 3 * 3  # paths.cu: three records of three 64-bit words
 ENTRIES_PER_THREAD = 8
 DELTA = 0.5
-NONE = np.iinfo(np.uint64).max  # frontier.cuh
+NONE = np.iinfo(np.uint64).max  # paths.cu
 C_NAMES = {"float32": "float", "float64": "double"}
 
 
@@ -60,8 +60,8 @@ def predecessors(view: View, lengths: Lengths, source: int, found: Array) -> Arr
     n, m = view.num_rows, len(view.indices)
     before = cupy.empty(n, np.int32)
     launch.run_together(
-        "algorithms/shortest_paths/tree.cu", f"tree<{_kind(lengths.weights)}>", _threads(n, m),
-        view.indptr, view.indices, lengths.weights, n, source, found, cupy.empty(n, np.uint64),
+        FILE, f"tree<{_kind(lengths.weights)}>", _threads(n, m), view.indptr, view.indices,
+        lengths.weights, n, source, found, cupy.empty(n, np.uint64),
         cupy.empty(queue_room(n, m), np.uint64), cupy.empty(3, np.uint64), before,
     )  # fmt: skip
     return before

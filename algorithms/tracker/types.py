@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from ..arrays import Array
+from lpma.arrays import array_module
+
+from ..arrays import Array, by_device
 from ..views.simple import View
 
 Memory = tuple[Array, Array]  # of which an indptr and indices are the beginnings
@@ -54,6 +56,16 @@ class Change:
         return self.num_inserted + self.num_deleted
 
 
+def extended(array: Array, n: int) -> Array:
+    """A copy with n entries along the last axis: some cut off, or zeros appended."""
+    if array.shape[-1] == n:
+        return array.copy()
+    kept = min(array.shape[-1], n)
+    copy: Array = array_module(array).zeros((*array.shape[:-1], n), array.dtype)
+    copy[..., :kept] = array[..., :kept]
+    return copy
+
+
 class Figure(ABC):
     """One figure. Its methods are called with the rows' device as the current one."""
 
@@ -72,3 +84,35 @@ class Figure(ABC):
     def update(self, change: Change) -> bool:
         """Bring the value from `change.before` to `change.after`. False if recomputing is cheaper,
         by the rule in the figure's module; `recompute` then follows. REQUIRES: it was begun."""
+
+
+class CountAtEdges(Figure):
+    """A figure that counts what has a changed edge: in the rows before for the deleted ones, in
+    those after for the inserted ones. `value` is an int. `package` has a program for each device,
+    with a function count_touching(rows, edges): how much in the rows has an edge of the list.
+
+    Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in
+    edges recounted (docs/notes/algorithms.md)."""
+
+    package: str
+    PER_EDGE: ClassVar[dict[str, int]]  # by device
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._won_and_lost: tuple[Any, Any] | None = None  # on a device, not waited for
+
+    def begin(self, change: Change) -> None:
+        self._won_and_lost = None
+        per_edge = self.PER_EDGE["cuda" if change.after.on_device else "cpu"]
+        if change.num_changed * per_edge <= len(change.after.indices) // 2:
+            count = by_device(change.after.indptr, self.package).count_touching
+            self._won_and_lost = (
+                count(change.after, change.inserted), count(change.before, change.deleted)
+            )  # fmt: skip
+
+    def update(self, change: Change) -> bool:
+        if self._won_and_lost is None:
+            return False
+        won, lost = self._won_and_lost
+        self.value += int(won) - int(lost)
+        return True

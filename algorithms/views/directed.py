@@ -124,7 +124,7 @@ def transposed(s: Any) -> View:
     if isinstance(s, Snapshot) and lineage_of(s) is not None:
         packed = _followed_transpose(s).contiguous()
         return View(packed.indptr, packed.indices)
-    return cached(s, "transposed", lambda: _transposed(rows(s)))
+    return cached(s, "transposed", lambda: transpose_of(rows(s)))
 
 
 def scattered_transpose(s: Snapshot) -> ScatteredRows:
@@ -151,7 +151,9 @@ def transposed_weights(s: Any) -> Array:
             return weights
         with device_of(weights):
             return _scaled(weights, powers[to_host(rows(s).indices)])
-    return cached(s, "transposed weights", lambda: _transposed_weights(s))
+    return cached(
+        s, "transposed weights", lambda: move_weights(rows(s), transposed(s), weights_of(s))
+    )
 
 
 def _followed_transpose(s: Snapshot) -> Rows:
@@ -159,15 +161,18 @@ def _followed_transpose(s: Snapshot) -> Rows:
     return followed_rows(s, "transposed", lambda: transpose(s._indptr, s._indices))
 
 
-def _transposed(view: View) -> View:
+def transpose_of(view: View) -> View:
+    """The transpose of any rows, sorted; repeats are kept."""
     with device_of(view.indptr):
-        build = by_device(view.indptr, __package__, "transpose").transpose
-        return View(*build(view.indptr, view.indices))
+        return View(*_program(view).transpose(view.indptr, view.indices))
 
 
-def _transposed_weights(s: Any) -> Array:
-    view, reverse, weights = rows(s), transposed(s), weights_of(s)
+def move_weights(view: View, reverse: View, weights: Array) -> Array:
+    """The weights of the rows' entries in the order of those of the transpose, `reverse`."""
     with device_of(view.indptr):
-        move = by_device(view.indptr, __package__, "transpose").move_weights
-        moved: Array = move(view.indices, reverse.indptr, weights)
+        moved: Array = _program(view).move_weights(view.indices, reverse.indptr, weights)
         return moved
+
+
+def _program(view: View) -> Any:
+    return by_device(view.indptr, __package__, "transpose")

@@ -4,16 +4,20 @@
 // `keep` are then the places of what is kept.
 #include "lpma/cuda/rows.cuh"
 
-// A thread a row. Rows are sorted and without repeats, so a search finds a row's loop: keep[i]
-// becomes 0 there, and `loops` counts it.
-extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64 n, u8* keep,
-                                      u64* loops) {
+// A thread a row, which is sorted: whether row u contains u.
+extern "C" __global__ void find_loops(const i64* indptr, const u32* indices, i64 n, bool* looped) {
   i64 u = thread_number();
   if (u >= n) return;
   i64 end = indptr[u + 1], at = lower_bound(indices, indptr[u], end, u32(u));
-  if (at == end || indices[at] != u) return;
-  keep[at] = 0;
-  atomicAdd(loops, 1ull);
+  looped[u] = at < end && indices[at] == u32(u);
+}
+
+// Keep the entries that are no loops.
+extern "C" __global__ void drop_loops(const i64* indptr, const u32* indices, i64 n, i64 m,
+                                      u8* keep) {
+  i64 u = row_of_entry(indptr, n, m);
+  i64 i = thread_number();
+  if (i < m) keep[i] = indices[i] != u;
 }
 
 // Keep the entries that `is_entry` selects in the rows that `is_row` selects.

@@ -11,6 +11,8 @@ Requires indptr int64[n+1] and indices uint32[m], C-contiguous.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lpma.cpu.jit import compiled
@@ -49,16 +51,9 @@ def united(indptr: Array, indices: Array, other_indptr: Array, other: Array) -> 
 def without_loops(indptr: Array, indices: Array) -> Rows:
     """The same rows without loops; the same arrays if there are none. REQUIRES: sorted rows
     without repeats."""
-    if not count_loops(indptr, indices):
+    if not looped(indptr, indices).any():
         return indptr, indices
-    kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    pass_over(_drop_loops, indptr, indptr, indices, kept, lengths)
-    return packed(indptr, kept, lengths)
-
-
-def count_loops(indptr: Array, indices: Array) -> int:
-    """How many loops there are. REQUIRES: sorted rows without repeats."""
-    return int(np.count_nonzero(looped(indptr, indices)))
+    return chosen(_drop_loops, indptr, indices)
 
 
 def looped(indptr: Array, indices: Array) -> Array:
@@ -70,8 +65,13 @@ def looped(indptr: Array, indices: Array) -> Array:
 
 def induced(indptr: Array, indices: Array, is_row: Array, is_entry: Array) -> Rows:
     """The entries that `is_entry` selects in the rows that `is_row` selects, both bool[n]."""
+    return chosen(_keep_inside, indptr, indices, is_row, is_entry)
+
+
+def chosen(kernel: Any, indptr: Array, indices: Array, *arguments: Array) -> Rows:
+    """The entries that a kernel writes at the beginning of each row, whose lengths it counts."""
     kept, lengths = np.empty(len(indices), np.uint32), np.zeros(len(indptr), np.int64)
-    pass_over(_keep_inside, indptr, indptr, indices, is_row, is_entry, kept, lengths)
+    pass_over(kernel, indptr, indptr, indices, *arguments, kept, lengths)
     return packed(indptr, kept, lengths)
 
 

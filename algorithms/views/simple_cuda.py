@@ -15,6 +15,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from lpma.arrays import any_of
 from lpma.cuda import driver, launch
 
 from ..arrays import starts_of
@@ -66,20 +67,18 @@ def _is_sorted(indptr: Array, indices: Array) -> bool:
 
 def without_loops(indptr: Array, indices: Array) -> Rows:
     """As `simple_cpu.without_loops`."""
-    n, m = len(indptr) - 1, len(indices)
-    keep, loops = cupy.ones(m, np.uint8), driver.zeros(1, np.uint64)
-    launch.run(FILE, "drop_loops", n, indptr, indices, n, keep, loops)
-    if driver.number(loops) == 0:
+    if not any_of(looped(indptr, indices)):
         return indptr, indices
+    n, m, keep = len(indptr) - 1, len(indices), cupy.empty(len(indices), np.uint8)
+    launch.run(FILE, "drop_loops", m, indptr, indices, n, m, keep)
     return kept_rows(keep, indices, indptr)
 
 
-def count_loops(indptr: Array, indices: Array) -> int:
-    """As `simple_cpu.count_loops`. Waits for the device."""
-    n, keep = len(indptr) - 1, cupy.empty(len(indices), np.uint8)
-    loops = driver.zeros(1, np.uint64)
-    launch.run(FILE, "drop_loops", n, indptr, indices, n, keep, loops)
-    return driver.number(loops)
+def looped(indptr: Array, indices: Array) -> Array:
+    """As `simple_cpu.looped`."""
+    found = cupy.empty(len(indptr) - 1, np.bool_)
+    launch.run(FILE, "find_loops", len(found), indptr, indices, len(found), found)
+    return found
 
 
 def induced(indptr: Array, indices: Array, is_row: Array, is_entry: Array) -> Rows:

@@ -28,7 +28,7 @@ from algorithms import Tracker
 from algorithms.tracker import Update
 from algorithms.tracker import components as components_module
 from algorithms.tracker import core as core_module
-from algorithms.tracker import triangles as triangles_module
+from algorithms.tracker.triangles import TriangleCount
 from ingest.datasets import generators
 from lpma import Batch, Kind
 from lpma.store.history import History
@@ -47,11 +47,11 @@ NEVER, ALWAYS = 1 << 40, 0  # recompute, where an edge changed costs so many
 def costs(policy: str) -> Iterator[None]:
     """Make the rules always update, or always recompute, or leave them as they are."""
     kept = (
-        triangles_module.PER_EDGE, components_module.PER_EDGE, core_module.SHARE, core_module.LEAST
+        TriangleCount.PER_EDGE, components_module.PER_EDGE, core_module.SHARE, core_module.LEAST
     )  # fmt: skip
     if policy != "as it is":
         per_edge = ALWAYS if policy == "update" else NEVER
-        triangles_module.PER_EDGE = dict.fromkeys(triangles_module.PER_EDGE, per_edge)
+        TriangleCount.PER_EDGE = dict.fromkeys(TriangleCount.PER_EDGE, per_edge)
         components_module.PER_EDGE = per_edge
         core_module.SHARE = dict.fromkeys(core_module.SHARE, 0.0)
         core_module.LEAST = 1 << 50 if policy == "update" else -1
@@ -59,7 +59,7 @@ def costs(policy: str) -> Iterator[None]:
         yield
     finally:
         (
-            triangles_module.PER_EDGE, components_module.PER_EDGE,
+            TriangleCount.PER_EDGE, components_module.PER_EDGE,
             core_module.SHARE, core_module.LEAST,
         ) = kept  # fmt: skip
 

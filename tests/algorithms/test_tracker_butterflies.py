@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 import lpma
 from algorithms import Tracker, count_bicliques
-from algorithms.tracker import butterflies
+from algorithms.tracker.butterflies import ButterflyCount
 from ingest.datasets import generators
 
 # Of ids, those whose sum of digits is even are left: both sides are new among the old ones.
@@ -33,7 +33,7 @@ edges = st.tuples(st.sampled_from(LEFT), st.sampled_from(RIGHT))
 def policy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Update always, or by the rule, which recounts a small graph."""
     if request.param == "update":
-        monkeypatch.setattr(butterflies, "PER_EDGE", {"cpu": 0, "cuda": 0})
+        monkeypatch.setattr(ButterflyCount, "PER_EDGE", {"cpu": 0, "cuda": 0})
     return str(request.param)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 
 import lpma
 from algorithms import core_numbers
-from algorithms.views.directed import _transposed
+from algorithms.views.directed import transpose_of
 from algorithms.views.given import given_rows
 from algorithms.views.simple import View, simple, unsorted
 from lpma.cpu import pieces
@@ -101,7 +101,7 @@ def test_the_transpose(device: str, n: int, m: int) -> None:
     src = np.sort(rng.integers(0, n, m))
     dst = np.where(rng.random(m) < 0.8, rng.integers(0, n, m), n - 1)
     xp = importlib.import_module("cupy" if device == "cuda" else "numpy")
-    view = _transposed(View(*given_rows((
+    view = transpose_of(View(*given_rows((
         xp.asarray(np.searchsorted(src, np.arange(n + 1))), xp.asarray(dst)
     ))))  # fmt: skip
     order = np.argsort(dst, kind="stable")

@@ -121,11 +121,10 @@ def instances(file: str) -> tuple[str, ...]:
     if file == "algorithms/biclique/wedges/wedges.cu":
         teams, visits = ("light", "middle", "heavy"), ("Pairs", "Histogram")
         return tuple(f"{team}<{visit}>" for team in teams for visit in visits)
-    of_paths = {"distances.cu": ("distances", "measure"), "tree.cu": ("tree",)}
-    folder, _, name = file.rpartition("/")
-    if folder == "algorithms/shortest_paths":
+    if file == "algorithms/shortest_paths/paths.cu":
+        kernels = ("distances", "measure", "tree")
         kinds = host("algorithms.shortest_paths.cuda").C_NAMES.values()
-        return tuple(f"{kernel}<{kind}>" for kernel in of_paths[name] for kind in kinds)
+        return tuple(f"{kernel}<{kind}>" for kernel in kernels for kind in kinds)
     return ()
 
 

@@ -11,12 +11,11 @@ degree k. Threads share them; the vertices that fall to k form the next sub-leve
 `pkc`: Kabir and Madduri, "Parallel k-core decomposition on multicore platforms", IPDPSW 2017. Each
 thread scans its part of the vertices, and peels those of degree k and those that it makes fall to
 k, without sub-levels. The list of vertices is compacted when few are left.
-`h_index`: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011. An
-estimate, at first the degree, becomes the h-index of the neighbours' estimates until nothing
-changes. Estimates never rise, and never fall below the core number.
+`h_index`: Montresor, De Pellegrini and Miorandi, "Distributed k-core decomposition", PODC 2011
+(`core.cpu.settle`).
 
-Threads take back an atomic decrement that went below the level, so that a peeled vertex ends at its
-core number.
+Threads of `park` and `pkc` take back an atomic decrement that went below the level, so that a
+peeled vertex ends at its core number.
 
 Each takes indptr int64[n+1] and indices uint32[m] of a simple undirected view, and returns
 int32[n].
@@ -31,10 +30,10 @@ import numpy as np
 
 from lpma.cpu.atomics import fetch_add
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows
 from lpma.cpu.threads import cuts, run_all
 
 from ...arrays import Array
+from ..cpu import settle
 
 PIECE = 1 << 14  # vertices to scan, or to peel, that are worth a hand-over
 FEW = 50  # pkc compacts its vertices when fewer than one in FEW is left
@@ -87,12 +86,8 @@ def _joined(collected: list[tuple[Array, int]]) -> Array:
 
 def h_index(indptr: Array, indices: Array) -> Array:
     """Core numbers by h-indices (MPM)."""
-    n = len(indptr) - 1
     estimate = np.diff(indptr).astype(np.int32)
-    now, later = np.ones(n, np.bool_), np.zeros(n, np.bool_)
-    while sum(by_rows(_refine, indptr, indptr, indices, estimate, now, later)):
-        now, later = later, now
-        later[:] = False
+    settle(indptr, indices, estimate, np.ones(len(estimate), np.bool_))
     return estimate
 
 
@@ -157,38 +152,6 @@ def _peel_all(
         number = _peel(own[head], indptr, indices, degree, level, own, number)
         head += 1
     return number
-
-
-@compiled
-def _refine(
-    first: int, last: int, indptr: Array, indices: Array, estimate: Array, now: Array, later: Array
-) -> int:
-    """Refine the estimates of the vertices marked `now`, and mark as `later` the neighbours that a
-    change concerns. Returns the number of changes. A value that another thread has refined
-    meanwhile is only closer to the result."""
-    changes = 0
-    count = np.zeros(1, np.int32)
-    for v in range(first, last):
-        bound = estimate[v]
-        if not now[v] or bound == 0:
-            continue
-        if len(count) <= bound:
-            count = np.zeros(2 * bound + 1, np.int32)
-        count[: bound + 1] = 0
-        for e in range(indptr[v], indptr[v + 1]):
-            count[min(estimate[indices[e]], bound)] += 1
-        h = bound
-        above = count[h]
-        while above < h:  # ends: at h = 0 at the latest
-            h -= 1
-            above += count[h]
-        if h < bound:
-            estimate[v] = h
-            changes += 1
-            for e in range(indptr[v], indptr[v + 1]):
-                if estimate[indices[e]] > h:
-                    later[indices[e]] = True
-    return changes
 
 
 @compiled

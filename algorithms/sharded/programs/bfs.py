@@ -98,7 +98,7 @@ def hops(state: ShardState, sources: Any, steps: Any) -> Steps:
         query = (frontier >> HALF)[row_numbers(starts, len(places))]
         found = _not_in(met, distinct(query << HALF | state.part.indices[places].astype(np.uint64)))
         met = xp.sort(xp.concatenate((met, found)), kind="stable")
-        of = _by_owner(state, found)
+        of = state.by_owner((found & LOW).astype(np.int64), found)
         outbox: Messages = [(keys,) if len(keys) else None for keys in of]
         outbox[state.part.shard] = None
         inbox, said = yield outbox, len(found)
@@ -126,11 +126,6 @@ def _keys_of(sources: Array, n: int) -> Array:
 
 def _is_own(state: ShardState, keys: Array) -> Array:
     return state.is_owned[(keys & LOW).astype(np.int64)]
-
-
-def _by_owner(state: ShardState, keys: Array) -> list[Array]:
-    owner = state.owner[(keys & LOW).astype(np.int64)]
-    return [keys[owner == number] for number in range(state.shards)]
 
 
 def _not_in(met: Array, keys: Array) -> Array:

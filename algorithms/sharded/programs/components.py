@@ -32,7 +32,7 @@ from ...components import NONE, labels
 from ...views.simple import View
 from ..runtime.state import ShardState
 from ..runtime.types import Messages, Steps
-from .views import marked, present_rows
+from .views import exchanged, halo_of, present_rows
 
 
 class Links(NamedTuple):
@@ -70,8 +70,8 @@ def components(state: ShardState) -> Steps:
 def _hook(state: ShardState, parent: Array, links: Links) -> Steps:
     """(whether no links are left; the owned rows that now have a parent)."""
     offers = _least(links)
-    of = _apart(state, offers)
-    outbox: Messages = [tuple(one) if len(one.high) else None for one in of]
+    ends = (state.by_owner(offers.high, end) for end in offers)
+    outbox: Messages = [of if len(of[0]) else None for of in zip(*ends, strict=True)]
     inbox, said = yield outbox, len(links.high)
     if not any(said):
         return True, links.high
@@ -92,15 +92,6 @@ def _least(links: Links) -> Links:
     first = xp.ones(len(high), np.bool_)
     first[1:] = high[1:] != high[:-1]
     return Links(high[first], keys[first].astype(np.uint32))
-
-
-def _apart(state: ShardState, links: Links) -> list[Links]:
-    """The links of each owner of the larger ends. REQUIRES: each larger end once, rising."""
-    partner = links.low
-    return [
-        Links(rows, partner[state.xp.searchsorted(links.high, rows)])
-        for rows in state.by_owner(links.high)
-    ]
 
 
 def _jump(state: ShardState, parent: Array, hooked: Array) -> Steps:
@@ -130,15 +121,7 @@ def _relabelled(state: ShardState, parent: Array, links: Links) -> Steps:
 def _asked(state: ShardState, parent: Array, rows: Array, value: int) -> Steps:
     """Bring the parents of these rows here. Returns whether all shards passed value 0, so that
     nothing was brought."""
-    mask = marked(state.num_rows, rows)
-    mask &= ~state.is_owned
-    wanted = state.by_owner(state.rows_where(mask))
-    inbox, said = yield [(of,) if len(of) else None for of in wanted], value
-    if not any(said):
-        return True
-    answers: Messages = [None if one is None else (parent[one[0]],) for one in inbox]
-    inbox, _ = yield answers, None
-    for of, message in zip(wanted, inbox, strict=True):
-        if message is not None:
-            parent[of] = message[0]
-    return False
+    across, said = yield from halo_of(state, rows, value)
+    if any(said):
+        yield from exchanged(state, across, parent)
+    return not any(said)

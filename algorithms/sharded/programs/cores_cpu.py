@@ -17,83 +17,36 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 
 from ...arrays import Array
-from ...core.cpu import peeled
+from ...core.cpu import h_index_of
 from ...views.simple import View
 
-FEW = 4  # a share of 1/FEW of entries naming changed rows, up to which rows are not peeled anew
 HEAD, COUNT = range(2)  # words of the state: where the ring begins, and how many wait
 
 
-class RefinerBase:
-    """Refines the estimates of own rows in place. estimate: int32[n], at first the degrees.
-    holders: of any row, the own rows that hold it: the transpose of the view."""
+class Follower:
+    """Refines the estimates of own rows, int32[n], in place, after those of others have fallen.
+    holders: of any row, the own rows that hold it: the transpose of the view. REQUIRES: own
+    estimates are the h-indices of their neighbours' estimates."""
 
     def __init__(self, view: View, holders: View, estimate: Array) -> None:
-        xp = array_module(estimate)
         self._view, self._holders, self._estimate = view, holders, estimate
-        self._lengths = xp.diff(view.indptr)
-        self._own = xp.flatnonzero(self._lengths)
-        self._is_peeled = self._follows = False
+        n = len(estimate)
+        support, waits = np.zeros(n, np.int32), np.zeros(n, np.bool_)
+        by_rows(_count_support, view.indptr, view.indptr, view.indices, estimate, support)
+        self.waiting = support, np.empty(max(n, 1), np.uint32), waits, np.zeros(2, np.int64)
 
-    def refine(self, came: list[Any]) -> None:
-        """Take over estimates of others' rows, [(rows, estimates)], none the first time, and refine
-        until no own estimate changes."""
-        self._follows = self._follows or (self._is_peeled and not self._is_much(came))
-        if self._follows:
-            self._follow(came)
-            return
-        estimate, own = self._estimate, self._own
-        for rows, values in came:
-            estimate[rows] = values
-        estimate[own] = self._lengths[own]
-        self._peel()
-        self._is_peeled = True
-
-    def _is_much(self, came: list[Any]) -> bool:
-        """Whether so many entries name changed rows that peeling is cheaper."""
-        starts = self._holders.indptr
-        touched = sum(int((starts[1:][rows] - starts[rows]).sum()) for rows, _ in came)
-        return FEW * touched > len(self._view.indices)
-
-    def _peel(self) -> None:
-        """Find the estimates of own rows, which are their degrees, from those of others."""
-        raise NotImplementedError
-
-    def _follow(self, came: list[Any]) -> None:
-        """Take over estimates of others' rows, and refine what they concern."""
-        raise NotImplementedError
-
-
-class Refiner(RefinerBase):
-    """See `RefinerBase`."""
-
-    _waiting: tuple[Array, Array, Array, Array] | None = None
-
-    def _peel(self) -> None:
-        peeled(self._holders.indptr, self._holders.indices, self._estimate)
-
-    def _follow(self, came: list[Any]) -> None:
-        if self._waiting is None:
-            self._waiting = self._supported()
-        view, estimate = self._view, self._estimate
+    def follow(self, came: list[Any]) -> None:
+        """Take over estimates of others' rows, [(rows, estimates)], and refine until none falls."""
         held_by = self._holders.indptr, self._holders.indices
         for rows, values in came:
             arrays = np.array(rows), np.array(values)  # writable, as the kernel is compiled for
-            _fall(*arrays, *held_by, estimate, *self._waiting)
-        _settle(view.indptr, view.indices, *held_by, estimate, *self._waiting)
-
-    def _supported(self) -> tuple[Array, Array, Array, Array]:
-        """(support, ring, waits, state), with nobody waiting."""
-        view, n = self._view, len(self._estimate)
-        support = np.zeros(n, np.int32)
-        by_rows(_count_support, view.indptr, view.indptr, view.indices, self._estimate, support)
-        ring, waits = np.empty(max(n, 1), np.uint32), np.zeros(n, np.bool_)
-        return support, ring, waits, np.zeros(2, np.int64)
+            _fall(*arrays, *held_by, self._estimate, *self.waiting)
+        rows_of = self._view.indptr, self._view.indices
+        _settle(*rows_of, *held_by, self._estimate, *self.waiting)
 
 
 @compiled
@@ -145,7 +98,7 @@ def _settle(
     support: Array, ring: Array, waits: Array, state: Array,
 ) -> None:  # fmt: skip
     """Refine whatever waits, until nothing does."""
-    count = np.zeros(1024, np.int32)
+    count = np.empty(1024, np.int32)
     while state[COUNT]:
         v = ring[state[HEAD]]
         state[HEAD] = state[HEAD] + 1 if state[HEAD] + 1 < len(ring) else 0
@@ -153,17 +106,8 @@ def _settle(
         waits[v] = False
         bound = estimate[v]
         if len(count) <= bound:
-            count = np.zeros(2 * bound, np.int32)
-        for w in indices[indptr[v] : indptr[v + np.uint32(1)]]:
-            count[min(estimate[w], bound)] += 1
-        h = bound
-        above = count[h]
-        while above < h:  # ends: at h = 0 at the latest
-            h -= 1
-            above += count[h]
-        count[: bound + 1] = 0
-        estimate[v] = h
-        support[v] = above
-        _lose(
-            v, bound, h, held_indptr, holders, estimate, support, ring, waits, state
-        )  # fmt: skip
+            count = np.empty(2 * bound, np.int32)
+        row = indices[indptr[v] : indptr[v + np.uint32(1)]]
+        h, supporting = h_index_of(row, estimate, bound, count)
+        estimate[v], support[v] = h, supporting
+        _lose(v, bound, h, held_indptr, holders, estimate, support, ring, waits, state)

@@ -12,7 +12,6 @@ from lpma.cuda import driver, launch
 from ...core import cuda as core
 from ...views.simple import View
 from ...views.simple_cuda import kept_rows
-from .cores_cpu import RefinerBase
 
 Array = Any  # cupy.ndarray
 
@@ -48,42 +47,18 @@ def keep_oriented(indptr: Array, indices: Array, degree: Array) -> tuple[Array, 
     return kept_rows(keep, indices, indptr)
 
 
-class Refiner(RefinerBase):
-    """See `cores_cpu.RefinerBase`."""
+class Follower:
+    """As `cores_cpu.Follower`. A row is looked at when a neighbour has ceased to support it."""
 
-    def __init__(self, view: View, holders: View, is_owned: Array, estimate: Array) -> None:
-        super().__init__(view, holders, estimate)
-        self._is_owned = is_owned.view(np.uint8)
-        self._hubs = cupy.flatnonzero(self._lengths > core.HUB)
+    def __init__(self, view: View, holders: View, estimate: Array) -> None:
+        self._view, self._holders, self._estimate = view, holders, estimate
 
-    def _peel(self) -> None:
+    def follow(self, came: list[Any]) -> None:
         holders, estimate = self._holders, self._estimate
-        estimate[:] = core.peeled(holders.indptr, holders.indices, estimate.copy())
-
-    def _follow(self, came: list[Any]) -> None:
-        """A row is looked at when a neighbour has ceased to support it."""
-        estimate, holders = self._estimate, self._holders
-        now, later = driver.zeros((2, len(estimate)), np.uint8)
+        marked = driver.zeros(len(estimate), np.bool_)
         for rows, values in came:
             launch.run(
                 FILE, "take_over", 32 * len(rows),
-                rows, values, len(rows), holders.indptr, holders.indices, estimate, now,
+                rows, values, len(rows), holders.indptr, holders.indices, estimate, marked,
             )  # fmt: skip
-        while len(rows := cupy.flatnonzero(now)):
-            self._round(rows, now, later)
-            now, later = later, now
-            now *= self._is_owned  # rows of others are empty here, and would fall to 0
-            later.fill(0)
-
-    def _round(self, rows: Array, now: Array, later: Array) -> None:
-        """Refine these rows, which are marked `now`, and mark whom this concerns."""
-        graph = (self._view.indptr, self._view.indices)
-        changes = driver.zeros(1, np.uint32)
-        launch.run(
-            core.H_INDEX, "refine_listed", 32 * len(rows),
-            *graph, rows, len(rows), self._estimate, later, changes,
-        )  # fmt: skip
-        launch.run(
-            core.H_INDEX, "refine_hubs", core.BLOCK * len(self._hubs),
-            *graph, self._hubs, self._estimate, now, later, changes, block=core.BLOCK,
-        )  # fmt: skip
+        core.settle(self._view.indptr, self._view.indices, estimate, marked)

@@ -12,7 +12,7 @@ in-edges are found by exchange.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,7 +58,8 @@ def number(state: ShardState) -> Steps:
     new = np.zeros(state.num_rows, np.uint32)
     new[rows] = place + np.array(bounds)[owner]
     state.replace(_renumbered(state.part, state.xp.asarray(new), bounds))
-    state.known = Known(names, rows, new[rows])
+    order = np.argsort(new[rows])
+    state.known = Known(names, rows[order], new[rows][order])
     state.numbered = _arrays(column_of(own.of(np.arange(len(own))), "names"))
     return state.numbered
 
@@ -113,30 +114,22 @@ def _renumbered(part: Part, new: Array, bounds: tuple[int, ...]) -> Part:
     )
 
 
+@dataclass(frozen=True)
 class Known:
-    """The names that one shard knows, under the rows of the whole graph, for files of its part."""
+    """The names that one shard knows, under the rows of the whole graph. Like FrozenNames for what
+    writes tables, once it has a `form`."""
 
-    def __init__(self, names: FrozenNames, ids: Array, rows: Array) -> None:
-        order = np.argsort(rows)
-        self._names, self._ids, self._rows = names, ids[order], rows[order]
-
-    def of(self, rows: Array) -> Array:
-        """The names of these rows; anything for a row that the shard does not have."""
-        if not len(self._ids):
-            return np.zeros(len(rows), np.int64)
-        at = np.searchsorted(self._rows, rows).clip(max=len(self._rows) - 1)
-        return self._names.of(self._ids[at])
-
-
-class ColumnsOf:
-    """As FrozenNames, for what writes tables."""
-
-    def __init__(self, known: Known, form: Form) -> None:
-        self._known, self._form = known, form
+    names: FrozenNames
+    ids: Array
+    rows: Array  # rising: of each id
+    form: Form | None = None  # of the columns
 
     def columns(self, end: str, rows: Array) -> dict[str, Array]:
-        """See FrozenNames.columns."""
-        return flattened(end, self._known.of(rows), self._form)
+        """See FrozenNames.columns. A row that the shard does not have may have any name."""
+        if not len(self.ids):
+            return flattened(end, np.zeros(len(rows), np.int64), self.form)
+        at = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        return flattened(end, self.names.of(self.ids[at]), self.form)
 
 
 def names_of_shards(of_shards: list[Message]) -> FrozenNames:

@@ -9,14 +9,11 @@ hubs, which most shards read, are shortest. It takes the degrees of own rows and
 
 from __future__ import annotations
 
-import numpy as np
-
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows
 
 from ...arrays import Array
 from ...views.simple import View
-from ...views.simple_cpu import packed as together
+from ...views.simple_cpu import chosen
 from ..runtime.rows import joined, packed
 from ..runtime.state import ShardState
 from ..runtime.types import Messages, Steps
@@ -39,9 +36,7 @@ def oriented_rows(state: ShardState) -> Steps:
     degree = yield from degrees_around(state)
     view = yield from simple_rows(state)
     if not view.on_device:
-        kept, lengths = np.empty(len(view.indices), np.uint32), np.zeros(len(degree) + 1, np.int64)
-        by_rows(_keep_oriented, view.indptr, view.indptr, view.indices, degree, kept, lengths)
-        return View(*together(view.indptr, kept, lengths))
+        return View(*chosen(_keep_oriented, view.indptr, view.indices, degree))
     from .cuda import keep_oriented
 
     return View(*keep_oriented(view.indptr, view.indices, degree))

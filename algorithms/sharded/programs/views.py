@@ -19,7 +19,8 @@ import numpy as np
 from lpma.arrays import array_module, on_device
 from lpma.cpu import columns
 
-from ...arrays import Array, by_device
+from ...arrays import Array
+from ...views.directed import move_weights, transpose_of
 from ...views.simple import View, device_module
 from ..runtime.rows import joined, packed
 from ..runtime.state import ShardState
@@ -53,8 +54,13 @@ def transposed_rows(state: ShardState, weighted: bool = False) -> Steps:
 def _turned(state: ShardState, weighted: bool) -> Steps:
     """Each shard transposes its part, and sends every row of that to the row's owner."""
     part = state.part
-    columns = list(transposed(part.indptr, part.indices, part.weights if weighted else None))
-    starts = columns.pop(0)
+    view = View(part.indptr, part.indices)
+    turned = transpose_of(view)
+    starts, columns = turned.indptr, [turned.indices]
+    if weighted:
+        assert part.weights is not None
+        columns.append(move_weights(view, turned, part.weights))
+    del turned
     rows = state.by_owner(state.rows_where(starts[1:] > starts[:-1]))
     outbox: Messages = [(of, *packed(starts, of, columns)) if len(of) else None for of in rows]
     del columns
@@ -62,15 +68,6 @@ def _turned(state: ShardState, weighted: bool) -> Steps:
     parts = [one for one in inbox if one is not None]
     indptr, indices, *weights = joined(state.num_rows, starts, parts, 1 + weighted)
     return View(indptr, indices), weights[0].astype(np.float64) if weighted else None
-
-
-def transposed(indptr: Array, indices: Array, weights: Array | None = None) -> tuple[Array, ...]:
-    """indptr, indices and, if there are, weights of the transpose."""
-    module = by_device(indptr, "algorithms.views", "transpose")
-    starts, sources = module.transpose(indptr, indices)
-    if weights is None:
-        return starts, sources
-    return starts, sources, module.move_weights(indices, starts, weights)
 
 
 def simple_rows(state: ShardState) -> Steps:
@@ -83,7 +80,7 @@ def simple_rows(state: ShardState) -> Steps:
         else:
             turned, _ = yield from transposed_rows(state)
             if part.in_part is None:
-                turned = View(*transposed(*transposed(turned.indptr, turned.indices)))  # sorted
+                turned = transpose_of(transpose_of(turned))  # sorted
             rows = module.united(part.indptr, part.indices, turned.indptr, turned.indices)
         state.cache["simple"] = View(*rows)
     return state.cache["simple"]
@@ -131,14 +128,17 @@ def halo(state: ShardState, name: str, view: View) -> Steps:
     """The Halo of a view, cached under this name."""
     name = f"halo of {name}"
     if name not in state.cache:
-        mask = marked(state.num_rows, view.indices)
-        mask &= ~state.is_owned
-        receive = state.by_owner(state.rows_where(mask))
-        inbox, _ = yield [(of,) if len(of) else None for of in receive], None
-        none = view.indices[:0]
-        send = [none if message is None else message[0] for message in inbox]
-        state.cache[name] = Halo(receive, send)
+        state.cache[name], _ = yield from halo_of(state, view.indices)
     return state.cache[name]
+
+
+def halo_of(state: ShardState, rows: Array, value: Any = None) -> Steps:
+    """(the Halo of those of these rows that others own, every shard's `value`)."""
+    mask = marked(state.num_rows, rows)
+    mask &= ~state.is_owned
+    receive = state.by_owner(state.rows_where(mask))
+    inbox, said = yield [(of,) if len(of) else None for of in receive], value
+    return Halo(receive, [rows[:0] if one is None else one[0] for one in inbox]), said
 
 
 def exchanged(state: ShardState, across: Halo, values: Array, value: Any = None) -> Steps:

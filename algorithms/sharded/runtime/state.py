@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, device_of
+from lpma.arrays import array_module, count_true, device_of
 from lpma.errors import BatchError
 from lpma.sharding import owners_of
 
@@ -58,7 +59,7 @@ class ShardState:
         with device_of(part.indptr):
             loops = 0
             if not part.directed:
-                loops = device_module(part.indptr).count_loops(part.indptr, part.indices)
+                loops = count_true(device_module(part.indptr).looped(part.indptr, part.indices))
         return Facts(
             part.num_rows, len(part.indices), loops, part.version, part.time, part.directed,
             part.bounds, part.names is not None,
@@ -99,16 +100,16 @@ class ShardState:
         rows: Array = self.xp.flatnonzero(mask).astype(np.uint32)
         return rows
 
-    def by_owner(self, rows: Array) -> list[Array]:
-        """These rows by owner, in their order."""
+    def by_owner(self, rows: Array, values: Array | None = None) -> list[Array]:
+        """These rows, or a value for each, by the rows' owners, in their order."""
+        values = rows if values is None else values
         if self.shards == 1:
-            return [rows]
+            return [values]
         owner = self.owner[rows]
         order = self.xp.argsort(owner, kind="stable")
-        rows, owner = rows[order], owner[order]
+        values, owner = values[order], owner[order]
         cuts = self.xp.searchsorted(owner, self.xp.arange(self.shards + 1, dtype=np.uint16))
-        bounds = cuts.tolist()
-        return [rows[bounds[i] : bounds[i + 1]] for i in range(self.shards)]
+        return [values[first:last] for first, last in pairwise(cuts.tolist())]
 
     def nothing(self) -> Messages:
         """No message to anyone."""

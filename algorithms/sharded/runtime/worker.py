@@ -7,6 +7,7 @@ receivers may copy them at once.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from lpma.snapshot.snapshot import Snapshot
 from ...arrays import Array
 from ..parquet import described, file_name
 from ..programs import PROGRAMS, begun
-from ..programs.naming import ColumnsOf
 from .state import ShardState
 from .types import Control, Facts, Messages, Part, ProgramPreempted, Steps
 
@@ -93,7 +93,7 @@ class Worker:
         state = self._state
         state.widen(num_rows)
         part = state.part
-        names: Any = None if form is None else ColumnsOf(state.known, form)
+        names = None if form is None else replace(state.known, form=form)
         table = Snapshot._trusted(
             part.indptr, part.indices, part.weights, part.times, len(part.indices), part.version,
             part.time, part.directed, added=part.added, names=names,

@@ -10,57 +10,48 @@ them valid, and so do insertions between the two sides, and at vertices that had
 their side from the other end. If an insertion lies within a side, the graph is coloured anew
 (`biclique.bipartite`). Which side is called left does not matter.
 
-Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in edges
-recounted, on the Gowalla check-ins (docs/notes/algorithms.md).
-
 Oracle: recomputation (tests/algorithms/test_tracker_butterflies.py).
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from lpma.arrays import any_of, array_module
+from lpma.arrays import any_of
 from lpma.pma.keys import HALF, LOW
 
-from ...arrays import Array, by_device
+from ...arrays import Array
 from ...biclique.bipartite import by_sides, colours
 from ...biclique.wedges import butterflies
 from ...views.simple import View
-from ..types import Change, Figure
-
-PER_EDGE = {"cpu": 180, "cuda": 20}
+from ..types import Change, CountAtEdges, extended
 
 
-class ButterflyCount(Figure):
-    """The figure "butterflies": see the module, and `types.Figure`. `value` is an int. Both methods
-    raise BatchError if the graph is not bipartite."""
+class ButterflyCount(CountAtEdges):
+    """The figure "butterflies": see the module, and `types.CountAtEdges`. Both methods raise
+    BatchError if the graph is not bipartite."""
 
-    def __init__(self) -> None:
-        self.value = 0
-        self._is_left: Array = np.empty(0, bool)
+    package = __name__
+    PER_EDGE: ClassVar = {"cpu": 180, "cuda": 20}  # on the Gowalla check-ins
+    _is_left: Array
 
     def recompute(self, rows: View) -> None:
         self._is_left = colours(rows)
         self.value = butterflies(by_sides(rows, self._is_left))
 
     def update(self, change: Change) -> bool:
-        per_edge = PER_EDGE["cuda" if change.after.on_device else "cpu"]
-        if change.num_changed * per_edge > len(change.after.indices) // 2:
+        if not super().update(change):
             return False
         self._is_left = _sides(self._is_left, change)
-        self.value += by_device(change.after.indptr, __name__).difference(change)
         return True
 
 
 def _sides(before: Array, change: Change) -> Array:
     """bool[n]: which vertices are on the left after a change, from those before it."""
-    xp = array_module(before)
-    rows, n = change.before, change.after.num_rows
-    known = min(len(before), n)
-    is_left, has_side = xp.ones(n, bool), xp.zeros(n, bool)
-    is_left[:known] = before[:known]
-    has_side[:known] = (rows.indptr[1:] > rows.indptr[:-1])[:known]
+    indptr, n = change.before.indptr, change.after.num_rows
+    is_left, has_side = extended(before, n), extended(indptr[1:] > indptr[:-1], n)
     u, v = (change.inserted >> HALF).astype(np.int64), (change.inserted & LOW).astype(np.int64)
     # New vertices take their side from a neighbour that has one; in the second pass, from vertices
     # of the first. Of two ends that still have none, the smaller goes left.

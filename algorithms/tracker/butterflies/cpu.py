@@ -16,27 +16,19 @@ from lpma.pma.keys import HALF, LOW
 from ...arrays import Array
 from ...views.simple import View
 from ..listed_cpu import entries_of, gallop, is_before
-from ..types import Change
 
 PIECE = 1 << 5  # entries of the list that a thread takes at a time
 MUCH_LONGER = 16  # times, for a row to be searched rather than read
 
 
-def difference(change: Change) -> int:
-    """The number of butterflies after the change less that before."""
-    won = _count_touching(change.after, change.inserted)
-    return won - _count_touching(change.before, change.deleted)
-
-
-def _count_touching(rows: View, edges: Array) -> int:
+def count_touching(rows: View, edges: Array) -> int:
     """The number of butterflies with an edge of the list. edges: uint64, as in Change.
 
     REQUIRES: all edges of the list are in the rows."""
     sources = (edges >> HALF).astype(np.uint32)
     pieces = cuts(len(edges), PIECE, per_thread=8) if len(edges) else []
-    return int(
-        sum(run_all(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces]))
-    )
+    parts = run_all(_count, [(*cut, edges, sources, rows.indptr, rows.indices) for cut in pieces])
+    return int(sum(parts))
 
 
 @compiled

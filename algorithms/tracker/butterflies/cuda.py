@@ -1,13 +1,11 @@
-"""The butterflies that have one of the listed edges, counted on a CUDA device: see
-butterflies.cu."""
+"""The butterflies that have a listed edge, counted on a CUDA device: see butterflies.cu."""
 
 from __future__ import annotations
 
-from .. import listed_cuda
-from ..types import Change
+from functools import partial
 
+from ..listed_cuda import BLOCK, count
 
-def difference(change: Change) -> int:
-    """As `cpu.difference`. Waits for the device."""
-    file = "algorithms/tracker/butterflies/butterflies.cu"
-    return listed_cuda.difference(file, "count_butterflies", listed_cuda.BLOCK, change)()
+count_touching = partial(
+    count, "algorithms/tracker/butterflies/butterflies.cu", "count_butterflies", BLOCK
+)

@@ -54,7 +54,7 @@ from lpma.arrays import array_module
 from ...arrays import Array, by_device
 from ...core import core_numbers
 from ...views.simple import View
-from ..types import Change, Figure
+from ..types import Change, Figure, extended
 
 SHARE = {"cpu": 1.0, "cuda": 4.0}  # of the entries of all rows
 LEAST = 1 << 16  # entries that an update may always read
@@ -94,8 +94,8 @@ class CoreNumbers(Figure):
         budget = max(LEAST, int(SHARE[place] * len(rows.indices)))
         state = np.array([self._back, self._front, budget])
         n = max(rows.num_rows, len(self.value))  # vertices that went count, too
-        numbers = _extended(self.value, n)  # a copy: a returned value never changes
-        held = [numbers, *(a if len(a) == n else _extended(a, n) for a in self._held)]
+        numbers = extended(self.value, n)  # a copy: a returned value never changes
+        held = [numbers, *(a if len(a) == n else extended(a, n) for a in self._held)]
         self._begun = held, state, device.begin(change, *held, state, self._lists)
 
     def update(self, change: Change) -> bool:
@@ -126,12 +126,3 @@ class CoreNumbers(Figure):
         if self._not_tried > PATIENCE:
             self._too_many = None
         return self._too_many is not None
-
-
-def _extended(array: Array, n: int) -> Array:
-    """A copy of n entries, with zeros appended."""
-    if len(array) == n:
-        return array.copy()
-    extended: Array = array_module(array).zeros(n, array.dtype)
-    extended[: len(array)] = array
-    return extended

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from lpma.cpu.pieces import by_rows
 from lpma.pma.keys import HALF, LOW
 
 from ...arrays import Array
+from ...core.cpu import h_index_of
 from ...views.simple import View
 from ..types import Change
 
@@ -49,14 +50,25 @@ SETTLED = np.int32(ALIVE - (1 << 20))  # layers from here to ALIVE: of rising ve
 BACK, FRONT, LEFT = range(3)
 
 
+class Order(NamedTuple):
+    """The order, and the lists: v's is entries[starts[v] : starts[v] + support[v]]."""
+
+    numbers: Array  # int32[n], as are the next four
+    layer: Array
+    after: Array
+    support: Array
+    near: Array
+    starts: Array  # int64[n]
+    entries: Array  # uint32
+
+
 def order(
     rows: View, numbers: Array, layer: Array, after: Array, support: Array
 ) -> tuple[int, Lists]:
     """Fill in `layer`, `after` and `support`, int32[n], for given core numbers. Returns the first
     layer that is not used, and what `follow` keeps."""
     lists = Lists(rows, numbers, support)
-    of = lists.near, lists.starts, lists.entries
-    return int(_order(numbers, layer, after, support, *of)), lists
+    return int(_order(lists.with_order(numbers, layer, after, support))), lists
 
 
 def begin(*given: Any) -> Callable[[], bool]:
@@ -72,24 +84,19 @@ def follow(
     than state[LEFT]; the arrays are then useless. state: see BACK."""
     rows, n = change.after, change.after.num_rows
     held = numbers, layer, after, support
-    of = lists.near, lists.starts, lists.entries
     # First, since `lists.follow` makes no list longer than a row after the batch.
-    count_deleted(change.deleted, n, *held, *of)
+    _count_deleted(change.deleted, n, lists.with_order(*held))
     lists.follow(rows, change.inserted, support)
-    of = lists.near, lists.starts, lists.entries
-    count_inserted(change.inserted, *held, *of)
-    room = lists.queues, lists.marks
-    num_fallen = _fall(change.deleted, rows.indptr, rows.indices, *held, *of, *room, state)
-    fallen = lists.queues[FALLEN, :num_fallen]
-    rise(fallen, change.inserted, *held, *of, *room, state)
+    order, room = lists.with_order(*held), (lists.queues, lists.marks)
+    _count_inserted(change.inserted, order)
+    num_fallen = _fall(change.deleted, rows.indptr, rows.indices, order, *room, state)
+    _rise(lists.queues[FALLEN, :num_fallen], change.inserted, order, *room, state)
     return bool(state[LEFT] >= 0)
 
 
 @compiled
-def _order(
-    numbers: Array, layer: Array, after: Array, support: Array, near: Array, starts: Array,
-    entries: Array,
-) -> int:  # fmt: skip
+def _order(order: Order) -> int:
+    numbers, layer, after, support, near, starts, entries = order
     n = len(numbers)
     evicted = np.empty(n, np.uint32)
     last = 0
@@ -101,17 +108,17 @@ def _order(
             layer[u] = 0
             evicted[last] = u
             last += 1
-    return evict(evicted, last, 0, numbers, layer, after, near, starts, entries)
+    return _waves(evicted, last, 0, 0, order)
 
 
 @compiled
 def _fall(
-    deleted: Array, indptr: Array, indices: Array, numbers: Array, layer: Array, after: Array,
-    support: Array, near: Array, starts: Array, entries: Array, queues: Array, marks: Array,
+    deleted: Array, indptr: Array, indices: Array, order: Order, queues: Array, marks: Array,
     state: Array,
 ) -> int:  # fmt: skip
     """Let vertices that lost support fall to new places in the order. Returns how many are then in
     queues[FALLEN]."""
+    numbers, layer, after, support, near, starts, entries = order
     n = len(indptr) - 1
     queue, fallen, loose = queues[0], queues[FALLEN], queues[2]
     # Lists that vertices have fallen out of, or to the number of, are tidied at the end; until then
@@ -155,7 +162,7 @@ def _fall(
                 num_loose += 1
             if number == new:  # u is near now
                 continue
-            if number < old or not is_after(np.int64(w), u, numbers, layer):
+            if number < old or not _is_after(np.int64(w), u, numbers, layer):
                 after[w] -= 1
             support[w] -= 1
             if support[w] < number and not marks[w] & QUEUED:
@@ -182,10 +189,11 @@ def _lower(
 ) -> tuple[int, int]:
     """The number that u falls to, and how many neighbours, then in its list, have no lower one."""
     new = numbers[u] - 1  # the most that it can be, and mostly is
-    count = collect(u, new, indptr, indices, numbers, starts, entries)
+    count = _collect(u, new, indptr, indices, numbers, starts, entries)
     if count < new:
-        new = _h_index(indices[indptr[u] : indptr[u + 1]], numbers, new)
-        count = collect(u, new, indptr, indices, numbers, starts, entries)
+        row = indices[indptr[u] : indptr[u + 1]]
+        new, _ = h_index_of(row, numbers, new, np.empty(new + 1, np.int32))
+        count = _collect(u, new, indptr, indices, numbers, starts, entries)
     return new, count
 
 
@@ -195,7 +203,7 @@ def _tidy_all(
     entries: Array,
 ) -> None:  # fmt: skip
     for i in range(count):
-        fetch_list(loose, i, count, near, starts, entries)
+        _fetch_list(loose, i, count, near, starts, entries)
         u = np.int64(loose[i])
         _tidy(u, held[u], numbers, near, starts, entries)
 
@@ -216,26 +224,12 @@ def _tidy(u: int, count: int, numbers: Array, near: Array, starts: Array, entrie
     near[u] = middle - start
 
 
-@compiled
-def _h_index(row: Array, numbers: Array, most: int) -> int:
-    """The largest h ≤ most such that h of the row's vertices have numbers of at least h."""
-    room = np.zeros(most + 1, np.int32)
-    for w in row:
-        room[min(numbers[w], most)] += 1
-    h, above = most, room[most]
-    while above < h:
-        h -= 1
-        above += room[h]
-    return h
-
-
 # Lists --------------------------------------------------------------------------------------------
 
 
 class Lists:
-    """The lists; v's is entries[starts[v] : starts[v] + support[v]]. `near`, int32[n], is as in
-    invariant 4. `queues` and `marks` are scratch: four lists of vertices, and a byte for each
-    vertex, zero between updates."""
+    """The lists. `near`, int32[n], is as in invariant 4. `queues` and `marks` are scratch: four
+    lists of vertices, and a byte for each vertex, zero between updates."""
 
     def __init__(self, rows: View, numbers: Array, support: Array) -> None:
         """Make them, and fill in `support`, int32[n]."""
@@ -246,6 +240,10 @@ class Lists:
         )  # fmt: skip
         self.near = support.copy()
         self._make_scratch(len(support))
+
+    def with_order(self, numbers: Array, layer: Array, after: Array, support: Array) -> Order:
+        """The order of the vertices, and where the lists are now."""
+        return Order(numbers, layer, after, support, self.near, self.starts, self.entries)
 
     def _place(self, rows: View) -> None:
         degrees = np.diff(rows.indptr)
@@ -296,11 +294,11 @@ def _fill(
     starts: Array, entries: Array,
 ) -> None:  # fmt: skip
     for u in range(first, last):
-        support[u] = collect(u, numbers[u], indptr, indices, numbers, starts, entries)
+        support[u] = _collect(u, numbers[u], indptr, indices, numbers, starts, entries)
 
 
 @compiled
-def collect(
+def _collect(
     u: int, least: int, indptr: Array, indices: Array, numbers: Array, starts: Array,
     entries: Array,
 ) -> int:  # fmt: skip
@@ -345,7 +343,7 @@ def _move(
 
 
 @compiled
-def put_in(
+def _put_in(
     u: int, w: int, is_near: bool, support: Array, near: Array, starts: Array, entries: Array
 ) -> None:
     """Put w in the list of u. is_near: whether its number is that of u."""
@@ -382,32 +380,28 @@ def _take_out(u: int, w: int, support: Array, near: Array, starts: Array, entrie
 
 
 @compiled
-def count_deleted(
-    deleted: Array, n: int, numbers: Array, layer: Array, after: Array, support: Array,
-    near: Array, starts: Array, entries: Array,
-) -> None:  # fmt: skip
+def _count_deleted(deleted: Array, n: int, order: Order) -> None:
     """Remove deleted edges from the counts and lists of their ends, by the order before."""
+    numbers, layer, after, support, near, starts, entries = order
     for i in range(len(deleted)):
         _fetch_ends(deleted, i, numbers, layer, near, starts, entries)
         u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
         if u < n:
-            after[u] -= is_after(v, u, numbers, layer)
+            after[u] -= _is_after(v, u, numbers, layer)
             if numbers[v] >= numbers[u]:
                 _take_out(u, v, support, near, starts, entries)
 
 
 @compiled
-def count_inserted(
-    inserted: Array, numbers: Array, layer: Array, after: Array, support: Array, near: Array,
-    starts: Array, entries: Array,
-) -> None:  # fmt: skip
+def _count_inserted(inserted: Array, order: Order) -> None:
     """Add inserted edges to the counts and lists of their ends, by the order before."""
+    numbers, layer, after, support, near, starts, entries = order
     for i in range(len(inserted)):
         _fetch_ends(inserted, i, numbers, layer, near, starts, entries)
         u, v = np.int64(inserted[i] >> HALF), np.int64(inserted[i] & LOW)
-        after[u] += is_after(v, u, numbers, layer)
+        after[u] += _is_after(v, u, numbers, layer)
         if numbers[v] >= numbers[u]:
-            put_in(u, v, numbers[v] == numbers[u], support, near, starts, entries)
+            _put_in(u, v, numbers[v] == numbers[u], support, near, starts, entries)
 
 
 @compiled
@@ -428,7 +422,9 @@ def _fetch_ends(
 
 
 @compiled
-def fetch_list(queue: Array, i: int, last: int, near: Array, starts: Array, entries: Array) -> None:
+def _fetch_list(
+    queue: Array, i: int, last: int, near: Array, starts: Array, entries: Array
+) -> None:
     """Prefetch where the list of the vertex AHEAD places after queue[i] is, and the first entries
     of the one half as far ahead. last: the queue's length."""
     far = np.int64(queue[min(i + AHEAD, last - 1)])
@@ -440,7 +436,7 @@ def fetch_list(queue: Array, i: int, last: int, near: Array, starts: Array, entr
 
 
 @compiled
-def is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
+def _is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
     """Whether w comes after u in the order."""
     if numbers[w] != numbers[u]:
         return numbers[w] > numbers[u]
@@ -451,11 +447,11 @@ def is_after(w: int, u: int, numbers: Array, layer: Array) -> bool:
 
 
 @compiled
-def rise(
-    fallen: Array, inserted: Array, numbers: Array, layer: Array, after: Array, support: Array,
-    near: Array, starts: Array, entries: Array, queues: Array, marks: Array, state: Array,
-) -> None:  # fmt: skip
+def _rise(
+    fallen: Array, inserted: Array, order: Order, queues: Array, marks: Array, state: Array
+) -> None:
     """Rounds of rises, until no vertex has more after it than its number."""
+    numbers, after = order.numbers, order.after
     reached, evicted = queues[0], queues[2]
     total = 0
     for i in range(len(fallen) + len(inserted)):
@@ -467,30 +463,22 @@ def rise(
     for u in reached[:total]:
         marks[u] = 0
     while total:
-        total = _reach(reached, total, numbers, layer, after, near, starts, entries, state)
+        total = _reach(reached, total, order, state)
         if state[LEFT] < 0:
             return
-        last = _count(
-            reached, total, evicted, numbers, layer, after, support, near, starts, entries, state
-        )
-        state[BACK] = evict(
-            evicted, last, state[BACK], numbers, layer, after, near, starts, entries
-        )
-        total = _raise(
-            reached, total, evicted, numbers, layer, after, support, near, starts, entries, state
-        )
+        last = _count(reached, total, evicted, order, state)
+        state[BACK] = _waves(evicted, last, state[BACK], 0, order)
+        total = _raise(reached, total, evicted, order, state)
 
 
 @compiled
-def _reach(
-    reached: Array, total: int, numbers: Array, layer: Array, after: Array, near: Array,
-    starts: Array, entries: Array, state: Array,
-) -> int:  # fmt: skip
+def _reach(reached: Array, total: int, order: Order, state: Array) -> int:
     """Let the `total` reached vertices pass all others of their number, and add those that then
     have more than their number after them. Returns the new total."""
+    numbers, layer, after, _, near, starts, entries = order
     i = 0
     while i < total and state[LEFT] >= 0:
-        fetch_list(reached, i, total, near, starts, entries)
+        _fetch_list(reached, i, total, near, starts, entries)
         u = np.int64(reached[i])
         i += 1
         k, here = numbers[u], layer[u]
@@ -513,17 +501,15 @@ def _reach(
 
 
 @compiled
-def _count(
-    reached: Array, total: int, evicted: Array, numbers: Array, layer: Array, after: Array,
-    support: Array, near: Array, starts: Array, entries: Array, state: Array,
-) -> int:  # fmt: skip
+def _count(reached: Array, total: int, evicted: Array, order: Order, state: Array) -> int:
     """Put all reached vertices behind the others of their number. Lists those with no more than
     their number after them, to be evicted; returns how many."""
+    numbers, layer, after, support, near, starts, entries = order
     for u in reached[:total]:
         layer[u] = ALIVE
     last = 0
     for i in range(total):
-        fetch_list(reached, i, total, near, starts, entries)
+        _fetch_list(reached, i, total, near, starts, entries)
         u = np.int64(reached[i])
         count = support[u] - near[u]
         for w in entries[starts[u] : starts[u] + near[u]]:
@@ -538,20 +524,18 @@ def _count(
 
 
 @compiled
-def _raise(
-    reached: Array, total: int, queue: Array, numbers: Array, layer: Array, after: Array,
-    support: Array, near: Array, starts: Array, entries: Array, state: Array,
-) -> int:  # fmt: skip
+def _raise(reached: Array, total: int, queue: Array, order: Order, state: Array) -> int:
     """Raise the vertices that were not evicted to before all others of their new number. Those that
     still have too many after them remain in `reached`; returns how many."""
+    numbers, layer, _, support, near, starts, entries = order
     rising = 0
     for u in reached[:total]:
         if layer[u] == ALIVE:
             reached[rising] = u
             rising += 1
-    depth = _settle(reached[:rising], queue, numbers, layer, after, near, starts, entries)
+    depth = _settle(reached[:rising], queue, order)
     for i in range(rising):
-        fetch_list(reached, i, rising, near, starts, entries)
+        _fetch_list(reached, i, rising, near, starts, entries)
         u = reached[i]
         _relist(np.int64(u), numbers, layer, support, near, starts, entries)
     again = 0
@@ -591,49 +575,35 @@ def _relist(
             entries[at] = entries[to]
             entries[to] = w
             to += 1
-            put_in(np.int64(w), u, True, support, near, starts, entries)
+            _put_in(np.int64(w), u, True, support, near, starts, entries)
     near[u] = to - start
 
 
 @compiled
-def _settle(
-    rising: Array, queue: Array, numbers: Array, layer: Array, after: Array, near: Array,
-    starts: Array, entries: Array,
-) -> int:  # fmt: skip
+def _settle(rising: Array, queue: Array, order: Order) -> int:
     """Order the rising vertices so that each has at most its new number after it, on layers from
     SETTLED on, or stays ALIVE if that fails. Returns the number of layers."""
+    numbers, layer, after = order.numbers, order.layer, order.after
     last = 0
     for u in rising:
         if after[u] <= numbers[u] + 1:
             layer[u] = SETTLED
             queue[last] = u
             last += 1
-    return _waves(queue, last, SETTLED, 1, numbers, layer, after, near, starts, entries) - SETTLED
+    return _waves(queue, last, SETTLED, 1, order) - SETTLED
 
 
 @compiled
-def evict(
-    evicted: Array, last: int, wave: int, numbers: Array, layer: Array, after: Array, near: Array,
-    starts: Array, entries: Array,
-) -> int:  # fmt: skip
-    """Evict the `last` listed vertices, whose layer is `wave`, then those with too few after them,
-    each wave on a layer of its own. Returns the first unused layer."""
-    return _waves(evicted, last, wave, 0, numbers, layer, after, near, starts, entries)
-
-
-@compiled
-def _waves(
-    queue: Array, last: int, wave: int, more: int, numbers: Array, layer: Array, after: Array,
-    near: Array, starts: Array, entries: Array,
-) -> int:  # fmt: skip
+def _waves(queue: Array, last: int, wave: int, more: int, order: Order) -> int:
     """Place the `last` queued vertices, whose layer is `wave`, then ALIVE vertices with at most
-    their number, and `more`, after them. Each passes those of its number that are later or not
-    placed. Returns the first unused layer."""
+    their number, and `more`, after them, each wave on a layer of its own. Each vertex passes those
+    of its number that are later or not placed. Returns the first unused layer."""
+    numbers, layer, after, _, near, starts, entries = order
     first = 0
     while first < last and wave < ALIVE - 1:
         end = last
         for i in range(first, end):
-            fetch_list(queue, i, end, near, starts, entries)
+            _fetch_list(queue, i, end, near, starts, entries)
             u = np.int64(queue[i])
             most = numbers[u] + more
             for w in entries[starts[u] : starts[u] + near[u]]:

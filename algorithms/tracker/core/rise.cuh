@@ -92,21 +92,22 @@ __device__ __forceinline__ Split split(const Graph& g, const PieceOfRow& piece, 
   return found;
 }
 
-// Calls body.same(v, k, has, y, layer) for the entries y of v's number k in every item of a part,
-// and body.next(y) for those of the next, by whole warps. REQUIRES: the pieces were split since a
-// number last changed.
-template <typename Body>
-__device__ __forceinline__ void for_near(const Graph& g, const Part& part, const Body& body) {
+// Calls same(v, k, has, y, layer) for the entries y of v's number k in every item of a part, and
+// next(y) for those of the next, by whole warps. REQUIRES: the pieces were split since a number last
+// changed.
+template <typename Same, typename Next>
+__device__ __forceinline__ void for_near(const Graph& g, const Part& part, Same same_one,
+                                         Next next_one) {
   for_items(g, part, [&](const PieceOfRow& piece) {
     i32 k = g.number(piece.v);
     u32 counts = __ldcg(g.nears + piece.id), same = counts & 0xffff, next = counts >> 16;
     for (u32 i = lane_id(); i < (same + 31) / 32 * 32; i += 32) {
       bool has = i < same;
       u32 y = has ? __ldcg(g.near + piece.first + i) : 0;
-      body.same(piece.v, k, has, y, has ? g.layer_of(y) : 0);
+      same_one(piece.v, k, has, y, has ? g.layer_of(y) : 0);
     }
     for (u32 i = lane_id(); i < next; i += 32)
-      body.next(__ldcg(g.near + piece.last() - 1 - i));
+      next_one(__ldcg(g.near + piece.last() - 1 - i));
   });
 }
 
@@ -127,50 +128,30 @@ __device__ __forceinline__ void reach(const Graph& g, const Waves& w, const Piec
   add_counts(g.sum + v, split(g, piece, k, own, number).above);
 }
 
-// Adds to after[v], for v ALIVE, its neighbours of the same number that are ALIVE as well.
-struct Alive {
-  Graph g;
-  __device__ __forceinline__ void same(u32 v, i32, bool has, u32, i32 layer) const {
-    u32 alive = __popc(__ballot_sync(ALL_LANES, has && layer == ALIVE));
-    if (lane_id() == 0 && alive) atomicAdd(g.after + v, i32(alive));
-  }
-  __device__ __forceinline__ void next(u32) const {}
-};
-
-// Evicts v, which is on the layer given, and lists the neighbours that are evicted by it.
-struct Evict {
-  Graph g;
-  Waves w;
-  i32 layer_of_v;
-  __device__ __forceinline__ void same(u32 v, i32 k, bool has, u32 y, i32 layer) const {
-    bool passed = has && is_later(layer, y, layer_of_v, v);
-    bool evicted = passed && atomicSub(g.after + y, 1) == k + 1;
-    if (evicted) g.layer[y] = layer_of_v + 1;
-    append(g, w, ASIDE, evicted, y);
-  }
-  __device__ __forceinline__ void next(u32) const {}
-};
-
-// Places v among the rising vertices, before those without a place yet, and adds its support to the
-// neighbours that have v's new number already. That of neighbours that rise themselves does not
-// matter.
-struct Settle {
-  Graph g;
-  Waves w;
-  i32 layer_of_v;  // ALIVE: v gets no place
-  __device__ __forceinline__ void same(u32 v, i32 k, bool has, u32 y, i32 layer) const {
+// Places the vertices of a part, on the layer given, among the rising ones, before those without a
+// place yet; on ALIVE they get none. Adds their support to the neighbours that have their new number
+// already. That of neighbours that rise themselves does not matter.
+__device__ __forceinline__ void settle(const Graph& g, Waves& w, const Part& part,
+                                       i32 layer_of_v) {
+  auto same = [&](u32 v, i32 k, bool has, u32 y, i32 layer) {
     bool passed = has && layer >= SETTLED && is_later(layer, y, layer_of_v, v);
     bool settled = passed && layer_of_v != ALIVE && atomicSub(g.after + y, 1) == k + 2;
     if (settled) g.layer[y] = layer_of_v + 1;
     append(g, w, ASIDE, settled, y);
-  }
-  __device__ __forceinline__ void next(u32 y) const { atomicAdd(g.support + y, 1); }
-};
+  };
+  for_near(g, part, same, [&](u32 y) { atomicAdd(g.support + y, 1); });
+  finish_wave(w);
+}
 
 // Counts what is after the ALIVE vertices of a part, of which `after` has what is above them, and
 // evicts those with too few, wave by wave, each wave on a layer of its own.
 __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
-  for_near(g, part, Alive{g});
+  auto count_alive = [&](u32 v, i32, bool has, u32, i32 layer) {
+    u32 alive = __popc(__ballot_sync(ALL_LANES, has && layer == ALIVE));
+    if (lane_id() == 0 && alive) atomicAdd(g.after + v, i32(alive));
+  };
+  auto nothing = [](u32) {};
+  for_near(g, part, count_alive, nothing);
   finish_wave(w);
   for_vertices(part, [&](bool has, u32 v) {
     bool evicted = has && g.after_of(v) <= g.number(v);
@@ -178,8 +159,14 @@ __device__ void evict(const Graph& g, Waves& w, const Part& part, i32& back) {
     append(g, w, ASIDE, evicted, v);
   });
   finish_wave(w);
-  take_waves(w, ASIDE, back, ALIVE, [&](i32 layer) {
-    for_near(g, w.last[ASIDE], Evict{g, w, layer});
+  take_waves(w, ASIDE, back, ALIVE, [&](i32 layer_of_v) {
+    auto pass = [&](u32 v, i32 k, bool has, u32 y, i32 layer) {
+      bool passed = has && is_later(layer, y, layer_of_v, v);
+      bool evicted = passed && atomicSub(g.after + y, 1) == k + 1;
+      if (evicted) g.layer[y] = layer_of_v + 1;
+      append(g, w, ASIDE, evicted, y);
+    };
+    for_near(g, w.last[ASIDE], pass, nothing);
     finish_wave(w);
   });
 }
@@ -207,16 +194,13 @@ __device__ void raise(const Graph& g, Waves& w, u64* const (&room)[3], const Par
   });
   finish_wave(w);
   i32 depth = 0;
-  take_waves(w, ASIDE, depth, ALIVE - SETTLED - 1, [&](i32 now) {
-    for_near(g, w.last[ASIDE], Settle{g, w, SETTLED + now});
-    finish_wave(w);
-  });
+  take_waves(w, ASIDE, depth, ALIVE - SETTLED - 1,
+             [&](i32 now) { settle(g, w, w.last[ASIDE], SETTLED + now); });
   for_vertices(rising, [&](bool has, u32 v) {
     append(g, w, NEXT, has && g.layer_of(v) == ALIVE, v);
   });
   finish_wave(w);
-  for_near(g, w.list[NEXT], Settle{g, w, ALIVE});
-  finish_wave(w);
+  settle(g, w, w.list[NEXT], ALIVE);
   for_vertices(rising, [&](bool has, u32 v) {
     if (!has) return;
     i32 layer = g.layer_of(v);

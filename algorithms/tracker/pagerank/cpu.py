@@ -18,7 +18,7 @@ from lpma.cpu.pieces import pass_over
 from lpma.pma.keys import HALF, LOW
 
 from ...arrays import Array
-from ..types import Change, TrackedRows
+from ..types import Change, TrackedRows, extended
 
 
 @dataclass
@@ -46,8 +46,7 @@ def follow(state: State, change: Change, damping: float) -> bool:
     """Bring the state from the rows before to those after: see the package. Returns True."""
     before, after = np.diff(change.before.indptr), np.diff(change.after.indptr)
     n, known = len(after), min(len(before), len(after))
-    shares, rest = np.zeros(max(n, len(before))), np.zeros(max(n, len(before)))
-    shares[: len(before)], rest[: len(before)] = state.shares, state.rest
+    shares, rest = (extended(x, max(n, len(before))) for x in (state.shares, state.rest))
     new = after > 0
     new[:known] &= before[:known] == 0
     live = int(np.count_nonzero(after))

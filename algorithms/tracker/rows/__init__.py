@@ -25,7 +25,7 @@ from lpma.results import TouchedEdges
 from lpma.snapshot.capture import MAX_SNAPSHOT_BYTES
 
 from ...arrays import by_device
-from ...views.simple import simple
+from ...views.simple import device_module, simple
 from ..types import Change, Memory, TrackedRows
 
 
@@ -44,7 +44,7 @@ def rows_of(s: Snapshot) -> TrackedRows:
     view = simple(s)
     with device_of(s._indptr):
         alone = array_module(s._indptr).zeros((2, s.num_rows), np.bool_)
-        alone[0] = by_device(view.indptr, __name__).looped(s._indptr, s._indices)
+        alone[0] = device_module(view.indptr).looped(s._indptr, s._indices)
         alone[1][s._added] = True
         return TrackedRows(view.indptr, view.indices, alone, s._present)
 

@@ -10,8 +10,7 @@ from lpma.pma.keys import HALF, LOW
 from lpma.results import TouchedEdges
 
 from ...arrays import Array
-from ...views.simple_cpu import looped as looped
-from ..types import Change, Memory, TrackedRows
+from ..types import Change, Memory, TrackedRows, extended
 
 SPARE = 8  # new memory has room for an eighth more than is needed
 
@@ -53,9 +52,7 @@ def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Arr
     noted = u[is_loop | is_marker]
     if n == rows.num_rows and not len(noted):
         return rows.alone, noted
-    alone = np.zeros((2, n), np.bool_)
-    kept = min(n, rows.num_rows)
-    alone[:, :kept] = rows.alone[:, :kept]
+    alone = extended(rows.alone, n)
     for flags, is_touched in zip(alone, (is_loop, is_marker), strict=True):
         flags[u[is_touched]] = touched.there[is_touched]
     return alone, noted
@@ -64,10 +61,7 @@ def _alone(rows: TrackedRows, touched: TouchedEdges, n: int) -> tuple[Array, Arr
 def _present(rows: TrackedRows, indptr: Array, alone: Array, noted: Array, edges: Array) -> Array:
     """`TrackedRows.present` after the change, which may differ at the rows `noted` and at the
     sources of changed edges."""
-    n = len(indptr) - 1
-    present = np.zeros(n, np.bool_)
-    kept = min(n, rows.num_rows)
-    present[:kept] = rows.present[:kept]
+    present = extended(rows.present, len(indptr) - 1)
     _look_at(noted << HALF, indptr, alone, present)
     _look_at(edges, indptr, alone, present)
     return present

@@ -14,7 +14,7 @@ import numpy as np
 from lpma.cuda import driver, launch
 from lpma.results import TouchedEdges
 
-from ..types import Change, TrackedRows
+from ..types import Change, TrackedRows, extended
 
 Array = Any  # cupy.ndarray
 
@@ -27,7 +27,7 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     n, count = touched.num_rows, 2 * len(touched.keys)
     if n == rows.num_rows and not count:
         return Change(rows, rows, cupy.empty(0, np.uint64), cupy.empty(0, np.uint64))
-    alone = _extended(rows.alone, n)
+    alone = extended(rows.alone, n)
     keys = cupy.empty(count, np.uint64)
     launch.run(
         FILE, "make_keys", count // 2, touched.keys, touched.there, count // 2, keys, n, alone
@@ -41,39 +41,19 @@ def changed(rows: TrackedRows, touched: TouchedEdges, spare: None) -> Change:
     sums = cupy.cumsum(effects)
     total = driver.number(sums, -1)
     inserted, deleted = (cupy.empty(c, np.uint64) for c in (total >> 32, total & 0xFFFFFFFF))
-    indptr, indices = rows.indptr, rows.indices
-    present = cupy.empty(n, np.bool_)
-    if total == 0 and n == rows.num_rows:
-        launch.run(FILE, "find_vertices", n, indptr, alone, n, present)
-        return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
-    m = len(indices)
-    indices = cupy.empty(m + len(inserted) - len(deleted), np.uint32)
-    indptr = cupy.empty(n + 1, np.int64)
+    m, indices = len(rows.indices), rows.indices
+    present, indptr = cupy.empty(n, np.bool_), cupy.empty(n + 1, np.int64)
     launch.run(
         FILE, "start_rows", n + 1,
         keys, count, sums, rows.indptr, rows.num_rows, n, alone, indptr, present,
     )  # fmt: skip
-    launch.run(
-        FILE, "move_entries", launch.BLOCK * -(-m // TILE),
-        places, sums, count, rows.indices, m, indices,
-    )  # fmt: skip
-    launch.run(FILE, "list_changes", count, keys, count, places, sums, indices, inserted, deleted)
+    if total:
+        indices = cupy.empty(m + len(inserted) - len(deleted), np.uint32)
+        launch.run(
+            FILE, "move_entries", launch.BLOCK * -(-m // TILE),
+            places, sums, count, rows.indices, m, indices,
+        )  # fmt: skip
+        launch.run(
+            FILE, "list_changes", count, keys, count, places, sums, indices, inserted, deleted
+        )
     return Change(rows, TrackedRows(indptr, indices, alone, present), inserted, deleted)
-
-
-def _extended(alone: Array, n: int) -> Array:
-    """A copy of `TrackedRows.alone` for n rows."""
-    kept = alone.shape[1]
-    if n == kept:
-        return alone.copy()
-    extended = driver.zeros((2, n), np.bool_)
-    kept = min(n, kept)
-    extended[:, :kept] = alone[:, :kept]
-    return extended
-
-
-def looped(indptr: Array, indices: Array) -> Array:
-    """bool[n]: which rows have a loop."""
-    found = cupy.empty(len(indptr) - 1, np.bool_)
-    launch.run(FILE, "find_loops", len(found), indptr, indices, len(found), found)
-    return found

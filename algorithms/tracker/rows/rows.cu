@@ -84,21 +84,6 @@ extern "C" __global__ void start_rows(const u64* keys, i64 count, const u64* sum
   present[u] = moved(u + 1, next) > start || alone[u] || alone[n + u];
 }
 
-// A thread for each row: whether it is a vertex.
-extern "C" __global__ void find_vertices(const i64* indptr, const bool* alone, i64 n,
-                                         bool* present) {
-  i64 u = thread_number();
-  if (u < n) present[u] = indptr[u + 1] > indptr[u] || alone[u] || alone[n + u];
-}
-
-// A thread for each row: whether row u contains u.
-extern "C" __global__ void find_loops(const i64* indptr, const u32* indices, i64 n, bool* looped) {
-  i64 u = thread_number();
-  if (u >= n) return;
-  i64 end = indptr[u + 1], at = lower_bound(indices, indptr[u], end, u32(u));
-  looped[u] = at < end && indices[at] == u32(u);
-}
-
 // A block for each TILE of the m old entries. Those that are not deleted are copied to their new
 // places.
 extern "C" __global__ void move_entries(const i64* places, const u64* sums, i64 count,

@@ -11,9 +11,6 @@ is found at a listed edge of the other end, of which a batch has few, is then co
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from lpma.cpu.jit import compiled
@@ -23,24 +20,13 @@ from lpma.pma.keys import HALF, LOW
 from ...arrays import Array
 from ...views.simple import View
 from ..listed_cpu import gallop, has
-from ..types import Change
 
 PIECE = 1 << 11  # entries of the list that a thread takes at a time
 WHOLE = 6  # divisible by 1, 2 and 3: the listed edges that a triangle can have
 SEARCHED = 16  # entries that are marked and cleared in the time of one search
 
 
-def begin(change: Change) -> Callable[[], int]:
-    """A function that returns the number of triangles after the change less that before."""
-    return partial(_difference, change)
-
-
-def _difference(change: Change) -> int:
-    won = _count_touching(change.after, change.inserted)
-    return won - _count_touching(change.before, change.deleted)
-
-
-def _count_touching(rows: View, edges: Array) -> int:
+def count_touching(rows: View, edges: Array) -> int:
     """The number of triangles with an edge of the list. edges: uint64, as in Change.
 
     REQUIRES: all edges of the list are in the rows."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
-from ..listed_cuda import difference
-from ..types import Change
+from ..listed_cuda import count
 
-
-def begin(change: Change) -> Callable[[], int]:
-    """As `cpu.begin`. What is returned waits for the device."""
-    return difference("algorithms/tracker/triangles/triangles.cu", "count_touching", 32, change)
+count_touching = partial(count, "algorithms/tracker/triangles/triangles.cu", "count_touching", 32)

@@ -5,23 +5,12 @@
 #include "algorithms/truss/edge_rows.cuh"
 #include "lpma/cuda/lanes.cuh"
 
-// All edges that stand are affected.
-extern "C" __global__ void mark(i64 m, const u8* standing, u8* affected) {
-  i64 e = thread_number();
-  if (e < m) affected[e] = standing[e];
-}
-
 // List the edges that are affected and stand. The slides' program spends most of its time here.
 extern "C" __global__ void select_affected(i64 m, const u8* standing, const u8* affected,
                                            i32* selected, u64* length) {
   i64 e = thread_number();
   bool chosen = e < m && affected[e] && standing[e];
   append_of_lanes(chosen, i32(e), selected, length);
-}
-
-extern "C" __global__ void mark_all(i64 m, u8 value, u8* affected) {
-  i64 e = thread_number();
-  if (e < m) affected[e] = value;
 }
 
 // visit(f, g) for every standing triangle e, f, g, as long as it answers true.
@@ -66,10 +55,4 @@ extern "C" __global__ void short_update(i64 m, const u8* to_delete, i64 k, u8* s
   if (e >= m || !to_delete[e] || !standing[e]) return;
   standing[e] = 0;
   truss[e] = i32(k - 1);
-}
-
-extern "C" __global__ void count_edges(i64 m, const u8* standing, u64* count) {
-  i64 e = thread_number();
-  u32 lanes = __ballot_sync(ALL_LANES, e < m && standing[e]);
-  if (lane_id() == 0 && lanes) atomicAdd(count, u64(__popc(lanes)));
 }

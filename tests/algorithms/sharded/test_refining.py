@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import networkx as nx
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.sharded.programs import cores_cpu
+from algorithms.sharded.programs.cores import Refiner
 from algorithms.sharded.programs.cores_cpu import COUNT
 from algorithms.views.simple import View
 from algorithms.views.simple_cpu import simple
@@ -21,6 +22,8 @@ from tests.support.strategies import edge_lists
 
 Array = npt.NDArray[Any]
 
+cores_module = importlib.import_module("algorithms.sharded.programs.cores")
+
 
 def csr(n: int, src: Array, dst: Array) -> tuple[Array, Array]:
     order = np.argsort(src, kind="stable")
@@ -28,22 +31,15 @@ def csr(n: int, src: Array, dst: Array) -> tuple[Array, Array]:
     return simple(indptr, dst[order].astype(np.uint32))
 
 
-def refiner_on(
-    device: str, view: View, is_owned: Array, estimate: Array
-) -> tuple[cores_cpu.RefinerBase, Any]:
+def refiner_on(device: str, view: View, estimate: Array) -> tuple[Refiner, Any]:
     """A refiner, and the estimates that it refines, on a device."""
-    holders = View(*transpose(view.indptr, view.indices))
-    if device == "cpu":
-        return cores_cpu.Refiner(view, holders, estimate), estimate
-    import cupy
-
-    from algorithms.sharded.programs import cuda
-
-    rows, held_by = (
-        View(cupy.asarray(one.indptr), cupy.asarray(one.indices)) for one in (view, holders)
+    xp = importlib.import_module("cupy" if device == "cuda" else "numpy")
+    there = xp.asarray(estimate)
+    rows, holders = (
+        View(*map(xp.asarray, one))
+        for one in ((view.indptr, view.indices), transpose(view.indptr, view.indices))
     )
-    there = cupy.asarray(estimate)
-    return cuda.Refiner(rows, held_by, cupy.asarray(is_owned), there), there
+    return Refiner(rows, holders, there), there
 
 
 def on(estimate: Any, *arrays: Array) -> tuple[Any, ...]:
@@ -61,17 +57,16 @@ def refined(
     starts = np.zeros(n + 1, np.int64)
     np.cumsum(np.where(is_owned, np.diff(indptr), 0), out=starts[1:])
     view = View(starts, own)
-    refiner, estimate = refiner_on(device, view, is_owned, np.diff(indptr).astype(np.int32))
+    refiner, estimate = refiner_on(device, view, np.diff(indptr).astype(np.int32))
     refiner.refine([])
     for fallen in others:
         ghosts = np.flatnonzero(~is_owned & (fallen < to_host(estimate))).astype(np.uint32)
         refiner.refine([on(estimate, ghosts, fallen[ghosts])])
         found = to_host(estimate)
         np.testing.assert_array_equal(found, settled(view, is_owned, found))
-        waiting = getattr(refiner, "_waiting", None)
-        if waiting is None:  # peeled anew, or not on the CPU
+        if refiner.follower is None or device == "cuda":  # peeled anew, or without counts
             continue
-        support, _, waits, state = waiting
+        support, _, waits, state = refiner.follower.waiting
         assert not waits.any()
         assert state[COUNT] == 0
         for v in rows:  # invariant 1
@@ -103,7 +98,7 @@ def test_refining(
     fall = st.lists(st.integers(1, 9), min_size=n, max_size=n)  # 1: they have neighbours
     others = data.draw(st.lists(fall, min_size=1, max_size=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cores_cpu, "FEW", few)
+        patch.setattr(cores_module, "FEW", few)
         refined(device, n, src, dst, is_owned, [np.array(one, np.int32) for one in others])
 
 
@@ -116,7 +111,7 @@ def test_many_changes_are_peeled_anew_and_few_are_followed(
     is_owned = np.arange(n) < n // 2
     starts = np.append(0, np.cumsum(np.where(is_owned, np.diff(indptr), 0)))
     view = View(starts, indices[: starts[-1]])
-    refiner, estimate = refiner_on(device, view, is_owned, np.diff(indptr).astype(np.int32))
+    refiner, estimate = refiner_on(device, view, np.diff(indptr).astype(np.int32))
     times: list[None] = []
     peel = refiner._peel
     monkeypatch.setattr(refiner, "_peel", lambda: times.append(peel()))
@@ -138,7 +133,7 @@ def test_a_row_that_loses_much_at_once_waits_once(device: str) -> None:
 
 def test_a_hub_is_followed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block refines a row of more than 1,024 entries."""
-    monkeypatch.setattr(cores_cpu, "FEW", 0)
+    monkeypatch.setattr(cores_module, "FEW", 0)
     n = 3000
     src, dst = np.array([*nx.star_graph(n - 1).edges, *nx.cycle_graph(n).edges]).T
     is_owned = np.arange(n) < n // 2

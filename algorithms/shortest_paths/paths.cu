@@ -1,4 +1,5 @@
-// Shortest paths on a CUDA device: distances, by a near and a far pile, in one cooperative launch.
+// Shortest paths on a CUDA device: distances, by a near and a far pile, in one cooperative launch;
+// and the vertex before each on a path in another.
 //
 // Source: Davidson, Baxter, Garland and Owens, "Work-efficient parallel GPU methods for
 // single-source shortest paths", IPDPS 2014; after Meyer and Sanders, "Δ-stepping: a
@@ -22,10 +23,113 @@
 // below it is enqueued, and stays in the pile as well. Such an entry is found where the pile is
 // split: its distance is within the bound that has been. Its row has been read, and it is dropped.
 //
-// A step (lpma/cuda/steps.cuh) reads the rows of a frontier, or splits the far pile.
+// A step (lpma/cuda/steps.cuh) reads the rows of a frontier, or splits the far pile. The frontier is a
+// queue of rows in pieces, whose entries are dealt to lanes (lpma/cuda/work_queue.cuh). What a warp
+// finds it gathers in shared memory, and passes it on by 32: else every warp would add one or two at
+// a time to the same counter.
 //
-// Instances: distances<float>, distances<double>, measure<float>, measure<double>
-#include "algorithms/shortest_paths/frontier.cuh"
+// Encoding: lengths are the bits of float64 numbers that are not negative and not NaN. As unsigned
+// integers they have the order of the numbers, so that atomicMin on them is the numbers' minimum.
+//
+// Instances: distances<float>, distances<double>, measure<float>, measure<double>, tree<float>,
+//   tree<double>
+#include "lpma/cuda/steps.cuh"
+#include "lpma/cuda/work_queue.cuh"
+
+constexpr u32 THREADS = 256;  // of a block: launch.BLOCK
+constexpr u64 INFINITE = 0x7FF0000000000000;
+constexpr u64 NONE = ~0ull;
+
+__device__ __forceinline__ double number_of(u64 length) {
+  return __longlong_as_double(i64(length));
+}
+
+__device__ __forceinline__ u64 length_of(double number) {
+  return u64(__double_as_longlong(number));
+}
+
+template <typename Weight>
+struct Graph {
+  const i64* indptr;
+  const u32* indices;
+  const Weight* weights;
+  u64* distance;  // the least length of a path found so far
+};
+
+// An edge from a vertex of the frontier.
+struct Relaxation {
+  bool is_one;  // false: the lane has no edge
+  u32 u, v;
+  u64 length;  // of the path through u
+  u64 known;   // the distance of v, or what it was a moment ago
+};
+
+// Vertices that a warp has found, to be passed on by 32. Of two slots a lane, the first 32 hold
+// what is not passed on yet; `count`, how many they are, is the same in all lanes.
+struct Gathered {
+  u32* slots;
+  u32 count;
+
+  // A place for one kind of vertices, number `kind` below KINDS, of this warp.
+  template <u32 KINDS>
+  static __device__ __forceinline__ Gathered empty(u32 kind) {
+    __shared__ u32 slots[KINDS][THREADS / 32][64];
+    return {slots[kind][warp_id()], 0};
+  }
+
+  // Add the lanes' vertices v with `is_new`, and call pass(is_one, v) once there are 32. For one
+  // whole warp, as is `pass`.
+  template <typename Pass>
+  __device__ __forceinline__ void add(bool is_new, u32 v, Pass pass) {
+    u32 lanes = __ballot_sync(ALL_LANES, is_new);
+    if (!lanes) return;
+    if (is_new) slots[count + lanes_before(lanes)] = v;
+    count += __popc(lanes);
+    __syncwarp();
+    if (count < 32) return;
+    u32 first = slots[lane_id()], second = slots[32 + lane_id()];
+    __syncwarp();
+    slots[lane_id()] = second;
+    count -= 32;
+    __syncwarp();
+    pass(true, first);
+  }
+
+  // Pass on what is left.
+  template <typename Pass>
+  __device__ __forceinline__ void finish(Pass pass) {
+    if (count) pass(lane_id() < count, lane_id() < count ? slots[lane_id()] : 0);
+    count = 0;
+    __syncwarp();
+  }
+};
+
+// A piece of the row of a vertex of the frontier.
+struct Reached : Piece {
+  u32 vertex;
+  double distance;
+};
+
+// Call visit(Relaxation) for the entries of queue[0 … size - 1], by whole warps of the grid.
+template <typename Weight, typename Visit>
+__device__ __forceinline__ void relaxations(const Graph<Weight>& g, const u64* queue, u64 size,
+                                            Visit visit) {
+  auto own_of = [&](u64 item) -> Reached {
+    u32 u = u32(item);
+    return {piece_of(g.indptr, u, item >> 32), u, number_of(__ldcg(g.distance + u))};
+  };
+  for_each_entry<1>(queue, 0, size, own_of, [&](const WarpBatch& batch, const Reached& own) {
+    Entry entry = batch.entry(0);
+    double start = __shfl_sync(ALL_LANES, own.distance, entry.owner);
+    Relaxation r = {entry.is_one, __shfl_sync(ALL_LANES, own.vertex, entry.owner), 0, INFINITE, 0};
+    if (r.is_one) {
+      r.v = g.indices[entry.at];
+      r.length = length_of(start + double(g.weights[entry.at]));
+      r.known = __ldcg(g.distance + r.v);
+    }
+    visit(r);
+  });
+}
 
 constexpr u64 WIDE = 16;
 
@@ -162,4 +266,46 @@ __global__ void measure(const Weight* weights, i64 m, u64* refused, double* sum)
   own = warp_sum(own);
   if (lane_id() == 0) atomicAdd(sum, own);
   if (first != NONE) atomicMin(refused, first);
+}
+
+// The vertices before.
+//
+// Idea: a breadth-first search along the edges that shortest paths take, those by which a distance
+// is the sum it is. Edges of no weight might lead in circles, but levels rise.
+//
+// Encoding: reached[v] is level << 32 | the smallest vertex before v, of those a level lower; NONE
+// until v is reached. One atomicMin keeps both: who finds NONE enqueues v, and a later level never
+// replaces an earlier one. The source is on level 0, and before it is no vertex, ~0.
+//
+// A step is a level; it counts the items that it enqueues. A vertex is enqueued once, so levels are
+// stretches of one queue.
+//
+// REQUIRES: reached[n], counts[3], queue[n + m / USUAL_PIECE].
+template <typename Weight>
+__global__ void __launch_bounds__(THREADS, 5)
+    tree(const i64* indptr, const u32* indices, const Weight* weights, i64 n, i64 source,
+         u64* distance, u64* reached, u64* queue, u64* counts, i32* before) {
+  Graph<Weight> g = {indptr, indices, weights, distance};
+  u64 items = enqueue_alone(indptr, source, queue);
+  for (i64 v = thread_number(); v < n; v += thread_count())
+    reached[v] = v == source ? u32(NONE) : NONE;
+  Steps<u64> steps = {counts};
+  steps.clear();
+  grid_sync();
+
+  for (u64 level = 1; items; ++level) {
+    u64* tail = queue + items;
+    Gathered found = Gathered::empty<1>(0);
+    u64* count = steps.record();
+    auto pass = [&](bool is_one, u32 v) { enqueue_rows(indptr, is_one, v, tail, count); };
+    relaxations(g, queue, items, [&](const Relaxation& r) {
+      bool is_taken = r.is_one && r.length == r.known && r.length != INFINITE;
+      bool is_new = is_taken && atomicMin(reached + r.v, level << 32 | r.u) == NONE;
+      found.add(is_new, r.v, pass);
+    });
+    found.finish(pass);
+    queue = tail;
+    items = steps.end();
+  }
+  for (i64 v = thread_number(); v < n; v += thread_count()) before[v] = i32(__ldcg(reached + v));
 }
