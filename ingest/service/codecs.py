@@ -289,7 +289,7 @@ def page_of(answer: Answer) -> Page:
     lo, hi, joint = answer.lo, answer.hi, answer.joint
     value: Edges | Neighbors | Array
     if isinstance(joint, Edges):
-        value = Edges(joint.found[lo:hi], _part(joint.weights, lo, hi), _part(joint.times, lo, hi))
+        value = joint.rows(lo, hi)
     elif isinstance(joint, Neighbors):
         value = _neighbors_of(answer, joint)
     else:
@@ -317,10 +317,6 @@ def _neighbors_of(answer: Answer, joint: Neighbors) -> Neighbors:
         ids = ids[kept]
         columns = [None if column is None else column[kept] for column in columns]
     return Neighbors(indptr, ids, *columns)
-
-
-def _part(column: Array | None, lo: int, hi: int) -> Array | None:
-    return None if column is None else column[lo:hi]
 
 
 def encoded(page: Page, form: str) -> bytes:

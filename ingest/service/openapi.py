@@ -2,7 +2,7 @@
 
 The document is made of the table of endpoints (`routes.py`) and of the types of what they take and
 answer (`messages.py`). A test holds real answers against its schemas; Schemathesis makes requests
-from it. The options of algorithms are those that they declare (`run_options.py`).
+from it. The options of algorithms are those that they declare (`runs.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from . import messages, run_options
+from . import messages, runs
 from .routes import JSON, OPERATIONS, Content, Operation
 
 Schema = dict[str, Any]
@@ -130,7 +130,7 @@ def _operation(operation: Operation) -> Schema:
 
 def _parameters(operation: Operation) -> Iterator[Schema]:
     if operation.name == "run":
-        yield from run_options.parameters()
+        yield from runs.parameters()
         return
     for part in operation.path.split("/"):
         if part.startswith("{"):
