@@ -66,7 +66,7 @@ _IMPORTING = {
 _MODULES = {
     "kafka": ["kafka", "crc32c"],
     "prometheus_client": ["prometheus_client"],
-    "serve": ["bokeh", "httptools", "prometheus_client", "starlette", "uvicorn"],
+    "serve": ["httptools", "prometheus_client", "starlette", "uvicorn"],
     "frames": ["duckdb", "igraph", "IPython", "networkx", "pandas", "polars", "pyarrow"],
 }
 _REQUIRED = os.environ.get("LPMA_REQUIRE", "").split(",")

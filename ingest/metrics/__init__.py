@@ -7,7 +7,7 @@ nobody scrapes pays nothing and knows nothing of Prometheus.
 Counters start at 0 with the process, except for lpma_operations_total and lpma_expired_total, which
 a resume continues.
 A scrape that needs the graph waits for the current batch: seconds of it show as a gap, not as a
-wrong figure. Requires prometheus-client (the extra "metrics").
+wrong figure. Requires the extra [metrics].
 
     with MetricsServer(pipeline, "9464") as server:      # 127.0.0.1:9464/metrics
         pipeline.run()
@@ -15,38 +15,41 @@ wrong figure. Requires prometheus-client (the extra "metrics").
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from lpma.dependencies import MissingPackage, how_to_install
 
 from ..arguments import parse_address
+from ..events import log_event
 from ..pipeline.windows import width_of
-from ..timers import BOUNDS_S
+from ..timers import BOUNDS_S, Stage
 from ..types import Closing
-from .server import BoundedServer
 
 try:
-    from prometheus_client import CollectorRegistry, MetricsHandler
+    from prometheus_client import CollectorRegistry, make_asgi_app
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
         HistogramMetricFamily,
     )
     from prometheus_client.registry import Collector
+
+    from ..service.server import AsgiServer, bind
 except ImportError as error:
     raise MissingPackage(
-        f"metrics need prometheus-client ({error}): {how_to_install('metrics')}",
-        name="prometheus_client",
+        f"metrics: {error}: {how_to_install('metrics')}", name=error.name
     ) from error
 
 if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
     from ..results.publisher import Publisher
     from ..types import Partition
+
+
+MAX_CONNECTIONS = 32  # of a MetricsServer
 
 
 class PipelineCollector(Collector):
@@ -72,7 +75,8 @@ class PipelineCollector(Collector):
         said = "Operations applied that changed nothing"
         yield self._by_reason("lpma_unchanged", said, unchanged)
         yield self._by_reason("lpma_dead_letters", "Records that were not applied", rejected)
-        yield self._stages()
+        said = "Seconds a passage through a stage took"
+        yield histogram("lpma_stage_seconds", said, "stage", stats.stages)
         if pipeline.results is not None:
             yield from self._results(pipeline.results)
         yield from self._checkpoints()
@@ -85,16 +89,6 @@ class PipelineCollector(Collector):
         family = CounterMetricFamily(name, said, labels=["reason"])
         for reason, count in sorted(counts.items()):
             family.add_metric([reason], count)
-        return family
-
-    def _stages(self) -> HistogramMetricFamily:
-        family = HistogramMetricFamily(
-            "lpma_stage_seconds", "Seconds a passage through a stage took", labels=["stage"]
-        )
-        bounds = [*map(str, BOUNDS_S), "+Inf"]
-        for name, stage in self._stats.stages:
-            buckets = zip(bounds, accumulate(stage.counts), strict=True)
-            family.add_metric([name], list(buckets), sum_value=stage.seconds)
         return family
 
     def _results(self, results: Publisher) -> Iterator[Any]:
@@ -150,27 +144,39 @@ class PipelineCollector(Collector):
         return family
 
 
+def histogram(
+    name: str, said: str, label: str, stages: Iterable[tuple[str, Stage]]
+) -> HistogramMetricFamily:
+    """The passages through stages, each with its value of the label."""
+    family = HistogramMetricFamily(name, said, labels=[label])
+    bounds = [*map(str, BOUNDS_S), "+Inf"]
+    for value, stage in stages:
+        buckets = zip(bounds, accumulate(stage.counts), strict=True)
+        family.add_metric([value], list(buckets), sum_value=stage.seconds)
+    return family
+
+
 class MetricsServer(Closing):
-    """Serves a pipeline's figures over HTTP until closed, from one thread of its own and to a
-    bounded number of connections: see `BoundedServer`.
+    """Serves a pipeline's figures over HTTP until closed, from one thread of its own. What clients
+    cost is bounded: see `ingest/service/connection.py`.
 
     address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
     Raises PipelineError on a bad address, OSError if it cannot be bound."""
 
     def __init__(self, pipeline: Pipeline, address: str | int) -> None:
-        host, port = parse_address(address)
+        self.host, port = parse_address(address)
         registry = CollectorRegistry()
         registry.register(PipelineCollector(pipeline))
-        try:
-            self._server = BoundedServer(host, port, MetricsHandler.factory(registry))
-        except OSError as error:
-            # Python's own words for a port in use say the address once more.
-            is_name = isinstance(error, socket.gaierror)
-            why = error.strerror if is_name else os.strerror(error.errno or 0)
-            raise type(error)(
-                error.errno, f"metrics cannot be served on {host} port {port}: {why}"
-            ) from error
-        self.host: str = host
+        figures = make_asgi_app(registry)
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            try:
+                await figures(scope, receive, send)
+            except Exception as error:
+                log_event("no figures", logging.ERROR, error=str(error))
+                raise  # the server answers with 500
+
+        self._server = AsgiServer(app, bind(self.host, port), max_connections=MAX_CONNECTIONS)
         self.port: int = self._server.port
 
     def close(self) -> None:

@@ -23,8 +23,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from lpma.arguments.times import milliseconds
 from lpma.errors import BatchError
 
@@ -163,8 +161,7 @@ def _values(column: Any, name: str, nullable: str) -> Any:
 
 
 def _numbers(column: Any, name: str) -> Any:
-    chunks = [np.asarray(chunk) for chunk in column.chunks]
-    values = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0)])
+    values = column.to_numpy()
     if values.dtype.kind == "M":
         try:
             return milliseconds(values, name)

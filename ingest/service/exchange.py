@@ -99,11 +99,7 @@ class Exchange:
     def end(self) -> None:
         self._leave_halves()
         self._load.body_bytes -= self._body_bytes
-        self._release()
-
-    def _release(self) -> None:
         self._load.requests -= self._counts
-        self._counts = False
 
     # The body --------------------------------------------------------------------------------
 
@@ -167,7 +163,8 @@ class Exchange:
         if there.get(b"content-type", b"").startswith(b"text/event-stream"):
             # It is counted by its endpoint, and ended by the server.
             self._scope["state"][ENDLESS] = True
-            self._release()
+            self._load.requests -= self._counts
+            self._counts = False
 
 
 def too_long(limits: Limits) -> Problem:

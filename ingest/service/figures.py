@@ -9,29 +9,16 @@ and read from any thread.
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..timers import BOUNDS_S
+from ..timers import Stage
 
 NO_ENDPOINT = "other"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _GONE = 499  # for a request without an answer: its client went
-
-
-class Seconds:
-    """A histogram of how long something took."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS_S) + 1)  # by the first bound that is not exceeded
-        self.total = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
-        self.total += seconds
 
 
 class Figures:
@@ -40,7 +27,7 @@ class Figures:
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()  # (endpoint, method, status)
-        self.seconds: defaultdict[str, Seconds] = defaultdict(Seconds)  # by endpoint
+        self.seconds: defaultdict[str, Stage] = defaultdict(Stage)  # by endpoint
         self.in_progress = 0
         self.connections: Callable[[], int] | None = None
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -25,7 +24,6 @@ from starlette.responses import JSONResponse, Response
 
 from lpma.dependencies import MissingPackage
 
-from ..timers import BOUNDS_S
 from .context import Context
 from .figures import Figures
 from .problems import Problem
@@ -143,44 +141,34 @@ def _registry(context: Context) -> CollectorRegistry:
     registry = CollectorRegistry()
     if context.pipeline is not None:
         registry.register(PipelineCollector(context.pipeline))
-    registry.register(_collector(lambda: _of_service(context.figures)))
+    ours: Any = _ServiceCollector(context.figures)
+    registry.register(ours)
     return registry
 
 
-def _collector(collect: Callable[[], Iterator[Metric]]) -> Any:
-    from prometheus_client.registry import Collector
+class _ServiceCollector:
+    """The figures of a service; Prometheus' own base is there only where its package is."""
 
-    class Collecting(Collector):
-        def collect(self) -> Iterator[Metric]:
-            return collect()
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
 
-    return Collecting()
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+        from ..metrics import histogram
 
-def _of_service(figures: Figures) -> Iterator[Metric]:
-    from prometheus_client.core import (
-        CounterMetricFamily,
-        GaugeMetricFamily,
-        HistogramMetricFamily,
-    )
-
-    labels = ["endpoint", "method", "status"]
-    requests = CounterMetricFamily("lpma_http_requests", "Requests answered", labels=labels)
-    for (endpoint, method, status), count in sorted(figures.requests.copy().items()):
-        requests.add_metric([endpoint, method, str(status)], count)
-    yield requests
-    seconds = HistogramMetricFamily(
-        "lpma_http_request_seconds", "From a request's head to its answer's end", labels=labels[:1]
-    )
-    bounds = [*map(str, BOUNDS_S), "+Inf"]
-    for endpoint, taken in sorted(figures.seconds.copy().items()):
-        buckets = zip(bounds, accumulate(taken.counts), strict=True)
-        seconds.add_metric([endpoint], list(buckets), sum_value=taken.total)
-    yield seconds
-    yield GaugeMetricFamily(
-        "lpma_http_requests_in_progress", "Requests being answered", figures.in_progress
-    )
-    if figures.connections is not None:
+        figures, labels = self._figures, ["endpoint", "method", "status"]
+        requests = CounterMetricFamily("lpma_http_requests", "Requests answered", labels=labels)
+        for (endpoint, method, status), count in sorted(figures.requests.copy().items()):
+            requests.add_metric([endpoint, method, str(status)], count)
+        yield requests
+        said = "From a request's head to its answer's end"
+        seconds = sorted(figures.seconds.copy().items())
+        yield histogram("lpma_http_request_seconds", said, "endpoint", seconds)
         yield GaugeMetricFamily(
-            "lpma_http_connections", "Clients that are connected", figures.connections()
+            "lpma_http_requests_in_progress", "Requests being answered", figures.in_progress
         )
+        if figures.connections is not None:
+            yield GaugeMetricFamily(
+                "lpma_http_connections", "Clients that are connected", figures.connections()
+            )

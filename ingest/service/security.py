@@ -129,10 +129,11 @@ class Access:
         wrong token as for a right one."""
         if self.is_open:
             return Right.WRITE
-        given = _digest(b"" if token is None else token)
-        may_write = _is_same(given, self.write_token)
-        may_read = _is_same(given, self.read_token)
-        return Right.WRITE if may_write else Right.READ if may_read else Right.NOTHING
+        given, right = _digest(token or b""), Right.NOTHING
+        for known, allows in ((self.read_token, Right.READ), (self.write_token, Right.WRITE)):
+            is_same = secrets.compare_digest(given, _digest((known or "").encode()))
+            right = allows if is_same and known is not None else right
+        return right
 
     def tls_context(self) -> ssl.SSLContext | None:
         """TLS 1.2 or newer with the certificate; None for plain HTTP. Raises PipelineError."""
@@ -154,11 +155,6 @@ class Access:
 
 def _digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
-
-
-def _is_same(given: bytes, token: str | None) -> bool:
-    same = secrets.compare_digest(given, _digest((token or "").encode()))
-    return same and token is not None
 
 
 def check_token(token: str, what: str) -> None:
