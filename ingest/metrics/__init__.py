@@ -45,9 +45,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
-    from ..results.publisher import Publisher
-    from ..types import Partition
-
 
 MAX_CONNECTIONS = 32  # of a MetricsServer
 
@@ -60,88 +57,70 @@ class PipelineCollector(Collector):
         self._pipeline, self._stats = pipeline, pipeline.stats
 
     def collect(self) -> Iterator[Any]:
-        pipeline, stats = self._pipeline, self._stats
-        for name, said, value in (
-            ("lpma_operations", "Operations applied since the stream began", stats.operations),
-            ("lpma_batches", "Batches applied", stats.batches),
-            ("lpma_queries", "Queries answered or refused", stats.queries),
-            ("lpma_duplicates", "Records dropped as sent before", stats.duplicates),
-            ("lpma_expired", "Edges expired since the stream began", stats.expired),
-            ("lpma_window_late", "Edges that came too old for the window", stats.late_by_window),
-            ("lpma_window_untimed", "Updates without a time, for a window", stats.untimed),
-        ):
-            yield CounterMetricFamily(name, said, value)
-        unchanged, rejected = stats.unchanged.as_dict(), pipeline.outputs.rejected_by.copy()
+        for name, said, count in self._counts():
+            yield CounterMetricFamily(name, said, count)
+        for name, said, value in self._values():
+            if value is not None:
+                yield GaugeMetricFamily(name, said, value)
         said = "Operations applied that changed nothing"
-        yield self._by_reason("lpma_unchanged", said, unchanged)
-        yield self._by_reason("lpma_dead_letters", "Records that were not applied", rejected)
+        yield _by_reason("lpma_unchanged", said, self._stats.unchanged.as_dict())
+        rejected = self._pipeline.outputs.rejected_by.copy()
+        yield _by_reason("lpma_dead_letters", "Records that were not applied", rejected)
         said = "Seconds a passage through a stage took"
-        yield histogram("lpma_stage_seconds", said, "stage", stats.stages)
-        if pipeline.results is not None:
-            yield from self._results(pipeline.results)
-        yield from self._checkpoints()
-        yield from self._graph()
-        yield from self._window()
+        yield histogram("lpma_stage_seconds", said, "stage", self._stats.stages)
         if lag := self._stats.lag():
-            yield self._lag(lag)
+            labels = ["topic", "partition"]
+            family = GaugeMetricFamily("lpma_lag_records", "Records not applied yet", labels=labels)
+            for partition, records in sorted(lag.items()):
+                family.add_metric([partition.topic, str(partition.number)], records)
+            yield family
 
-    def _by_reason(self, name: str, said: str, counts: dict[str, int]) -> CounterMetricFamily:
-        family = CounterMetricFamily(name, said, labels=["reason"])
-        for reason, count in sorted(counts.items()):
-            family.add_metric([reason], count)
-        return family
+    def _counts(self) -> Iterator[tuple[str, str, int]]:
+        stats, results = self._stats, self._pipeline.results
+        yield "lpma_operations", "Operations applied since the stream began", stats.operations
+        yield "lpma_batches", "Batches applied", stats.batches
+        yield "lpma_queries", "Queries answered or refused", stats.queries
+        yield "lpma_duplicates", "Records dropped as sent before", stats.duplicates
+        yield "lpma_expired", "Edges expired since the stream began", stats.expired
+        yield "lpma_window_late", "Edges that came too old for the window", stats.late_by_window
+        yield "lpma_window_untimed", "Updates without a time, for a window", stats.untimed
+        if results is not None:
+            yield "lpma_results_records", "Records of results sent", results.records
+            yield "lpma_results_rows", "Changes and alerts in them", results.rows
+            yield "lpma_results_alerts", "Alerts among these", results.alerts
+            yield "lpma_results_repeats", "Not sent again after a resume", results.repeats
 
-    def _results(self, results: Publisher) -> Iterator[Any]:
-        for name, said, value in (
-            ("lpma_results_records", "Records of results sent", results.records),
-            ("lpma_results_rows", "Changes and alerts in them", results.rows),
-            ("lpma_results_alerts", "Alerts among these", results.alerts),
-            ("lpma_results_repeats", "Not sent again after a resume", results.repeats),
-        ):
-            yield CounterMetricFamily(name, said, value)
-        yield GaugeMetricFamily(
-            "lpma_results_waiting", "Records of results that hold the stream back", results.waiting
-        )
-
-    def _checkpoints(self) -> Iterator[GaugeMetricFamily]:
-        age = self._stats.checkpoint_age
-        if age is not None:
-            yield GaugeMetricFamily(
-                "lpma_checkpoint_age_seconds", "Since the last checkpoint, or the start", age
+    def _values(self) -> Iterator[tuple[str, str, float | None]]:
+        """None where there is no such value."""
+        graph, stats, results = self._pipeline.graph, self._stats, self._pipeline.results
+        if results is not None:
+            said = "Records of results that hold the stream back"
+            yield "lpma_results_waiting", said, results.waiting
+        said = "Since the last checkpoint, or the start"
+        yield "lpma_checkpoint_age_seconds", said, stats.checkpoint_age
+        if stats.checkpoint_figures is not None:
+            said = (
+                "What the last checkpoint took, until it was on disk; how long the stream stood "
+                "still is stage checkpoint"
             )
-        figures = self._stats.checkpoint_figures
-        if figures is not None:
-            yield GaugeMetricFamily(
-                "lpma_checkpoint_duration_seconds", "What the last checkpoint took, until it was "
-                "on disk; how long the stream stood still is stage checkpoint", figures.seconds,
-            )  # fmt: skip
-
-    def _graph(self) -> Iterator[GaugeMetricFamily]:
-        graph = self._pipeline.graph
-        yield GaugeMetricFamily("lpma_version", "Batches the graph has seen", graph.version)
-        yield GaugeMetricFamily("lpma_edges", "Edges in the graph", graph.num_edges)
+            yield "lpma_checkpoint_duration_seconds", said, stats.checkpoint_figures.seconds
+        yield "lpma_version", "Batches the graph has seen", graph.version
+        yield "lpma_edges", "Edges in the graph", graph.num_edges
         # Not the vertices present: counting those reads the whole graph, too much for each scrape.
-        yield GaugeMetricFamily("lpma_rows", "1 + the largest vertex id present", graph.num_rows)
-        yield GaugeMetricFamily("lpma_levels", "Levels of the store", graph.levels)
-        yield GaugeMetricFamily("lpma_density", "Filled slots over slots", graph.density)
+        yield "lpma_rows", "1 + the largest vertex id present", graph.num_rows
+        yield "lpma_levels", "Levels of the store", graph.levels
+        yield "lpma_density", "Filled slots over slots", graph.density
+        # In the unit of the edges' times.
+        yield "lpma_window", "How long edges are kept", width_of(self._pipeline.settings.window)
+        before = stats.expired_before
+        yield "lpma_window_before", "Edges of an earlier time have expired", before
 
-    def _window(self) -> Iterator[GaugeMetricFamily]:
-        """In the unit of the edges' times."""
-        width, before = width_of(self._pipeline.settings.window), self._stats.expired_before
-        if width is not None:
-            yield GaugeMetricFamily("lpma_window", "How long edges are kept", width)
-        if before is not None:
-            yield GaugeMetricFamily(
-                "lpma_window_before", "Edges of an earlier time have expired", before
-            )
 
-    def _lag(self, lag: Mapping[Partition, int]) -> GaugeMetricFamily:
-        family = GaugeMetricFamily(
-            "lpma_lag_records", "Records not applied yet", labels=["topic", "partition"]
-        )
-        for partition, records in sorted(lag.items()):
-            family.add_metric([partition.topic, str(partition.number)], records)
-        return family
+def _by_reason(name: str, said: str, counts: Mapping[str, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, said, labels=["reason"])
+    for reason, count in sorted(counts.items()):
+        family.add_metric([reason], count)
+    return family
 
 
 def histogram(

@@ -13,7 +13,6 @@ from types import ModuleType
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 
 from lpma.errors import LpmaError
 
@@ -22,7 +21,6 @@ from ..types import Closing
 from . import health, openapi, page, queries, runs, snapshot, updates
 from .connection import Timeouts
 from .context import Context
-from .figures import Counted
 from .problems import on_error
 from .routes import routes_of
 from .security import Access, Guard
@@ -45,8 +43,7 @@ def make_app(context: Context) -> Starlette:
     found = {name: call for module in _ENDPOINTS for name, call in module.handlers(context).items()}
     routes = [*routes_of(found), *page.FILES]
     handlers = dict.fromkeys((HTTPException, LpmaError, Exception), on_error)
-    counting = [Middleware(Counted, figures=context.figures)]
-    return Starlette(routes=routes, middleware=counting, exception_handlers=handlers)
+    return Starlette(routes=routes, exception_handlers=handlers)
 
 
 class Service(Closing):

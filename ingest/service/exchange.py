@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PROBES = frozenset({"/healthz", "/readyz"})
 
+GONE = 499  # the status of a request without an answer: its client went
+
 _BODIES_BYTES = 256 << 20  # of all requests
 _HALF_BYTES = 48 << 20  # of bodies that are not whole
 
@@ -68,8 +70,7 @@ class Exchange:
         self._task: asyncio.Task[None] | None = None  # that waits for the body
         self._is_options = False
         self.receive: Receive = receive
-        self.begun = False
-        self.started = False
+        self.status = GONE  # of the answer, once it begins
         self.evicted = False  # its body made room for others
 
     def begin(self, headers: dict[bytes, str]) -> None:
@@ -78,10 +79,8 @@ class Exchange:
         if has_body:
             self.receive = self._read
         if self._scope["method"] in SAFE and self._scope["path"] in PROBES:
-            self.begun = True
             return
         self._check_room()
-        self.begun = True
         if has_body and self._scope["method"] not in SAFE:
             self._task = asyncio.current_task()
         else:
@@ -144,7 +143,7 @@ class Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
+            self.status = message["status"]
             self._harden(message)
         elif self._is_options:
             message["body"] = b""

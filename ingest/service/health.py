@@ -4,7 +4,7 @@ figures.
     /healthz    200 while the process answers at all
     /readyz     200 while the stream steps and its source answers; else 503, and why. A service is
                 made once a resume's replay is done, so that is no question here
-    /metrics    the figures of the pipeline (ingest/metrics) and of the service (figures.py)
+    /metrics    the figures of the pipeline (ingest/metrics) and of the service (context.py)
 
 Tricks: the stream shows that it steps by coming to a turn, which is asked for and not waited
 for long: a probe has a second. A scrape reads the graph, which may wait for a batch, so it is made
@@ -24,8 +24,7 @@ from starlette.responses import JSONResponse, Response
 
 from lpma.dependencies import MissingPackage
 
-from .context import Context
-from .figures import Figures
+from .context import Context, Figures
 from .problems import Problem
 
 if TYPE_CHECKING:
