@@ -65,7 +65,7 @@ _IMPORTING = {
 }  # fmt: skip
 _MODULES = {
     "kafka": ["kafka", "crc32c"],
-    "prometheus_client": ["prometheus_client"],
+    "prometheus_client": ["httptools", "prometheus_client", "uvicorn"],
     "serve": ["httptools", "prometheus_client", "starlette", "uvicorn"],
     "frames": ["duckdb", "igraph", "IPython", "networkx", "pandas", "polars", "pyarrow"],
 }

@@ -9,14 +9,13 @@ holds less than was told, or something else behind it, a new run begins.
                 those of a version in one transaction, so all or none. With Kafka a pipeline that
                 was taken for dead can write no more once another one goes on. A transaction that
                 fails, because brokers are away, may have been committed: so the topic is looked at
-                before its results are sent again, for as long as the log has patience. What the
-                topic takes no record as large for is cut into smaller ones. The topic is for
-                nothing else: not one that the pipeline reads, which would then read its own
-                results as bad records, and not one of its replies or dead letters, behind which
-                the newest result would not be found after a crash.
-    file        lines at its end. Half a line that a crash left is cut off when it is opened. The
-                file that a user names may be one of something else, by a slip: so nothing else is
-                cut off, and only plain files are taken. It is locked while it is open. Whether it
+                before its results are sent again, for as long as the log has patience. A record
+                that the topic refuses as too large is cut into smaller ones. The topic is for
+                nothing else: a pipeline that read it would take its results for bad records, and
+                among replies or dead letters the newest result would not be found after a crash.
+    file        lines at its end. Half a line that a crash left is cut off when it is opened. A user
+                may name another file by mistake, so nothing else is cut off, and only plain files
+                are taken. It is locked while it is open. Whether it
                 was moved away or cut is looked at before each batch is told; one that was is made
                 anew.
     function    holds nothing that could be looked at: after a crash it may be given results again.
@@ -28,7 +27,7 @@ import fcntl
 import os
 import stat
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -65,7 +64,7 @@ _MAX_TAIL_BYTES = 2 * (MAX_LINE_BYTES + 1)  # a whole line, and half of one behi
 T = TypeVar("T")
 
 
-class Destination:
+class Destination(ABC):
     """A place for results."""
 
     visible = False  # whether it can be looked at

@@ -1,9 +1,9 @@
 """What only the page asks for: distributions, the newest dead letters, checkpoints.
 
-Idea: the graph is copied in a turn of the stream and read beside it, in a thread. It happens only
-while somebody waits for it, and not before twenty times what the last one took, so that to watch
-takes a twentieth of a core at most. Whoever asks meanwhile gets the last result, unless somebody
-was told of a newer version before he asked: he waits for the next one.
+Idea: the graph is copied in a turn of the stream and read beside it, in a thread: only while somebody
+waits for it, and at most a twentieth of the time, so that watching costs a twentieth of a core.
+Whoever asks meanwhile gets the last result; or waits for the next one, if anybody was told of a
+newer version before.
 
     GET /v1/page/distributions   core numbers, degrees, density by level
     GET /v1/page/letters         the newest dead letters

@@ -198,7 +198,7 @@ def sent(served: Served) -> socket.socket:
     """A connection over which a run was asked for."""
     address = urlsplit(served.url)
     connection = socket.create_connection((address.hostname, address.port))
-    connection.sendall(b"GET /v1/run/core HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    connection.sendall(b"GET /v1/run/core HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     return connection
 
 
