@@ -83,7 +83,7 @@ class Destination(ABC):
     def send(self, results: Sequence[Result]) -> None:
         """Send all, which are of one version; they are durable when this returns."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (a function has nothing to close)
         """Release what was opened here."""
 
 

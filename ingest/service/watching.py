@@ -1,9 +1,9 @@
 """What only the page asks for: distributions, the newest dead letters, checkpoints.
 
-Idea: the graph is copied in a turn of the stream and read beside it, in a thread: only while somebody
-waits for it, and at most a twentieth of the time, so that watching costs a twentieth of a core.
-Whoever asks meanwhile gets the last result; or waits for the next one, if anybody was told of a
-newer version before.
+Idea: the graph is copied in a turn of the stream and read beside it, in a thread: only while
+somebody waits for it, and at most a twentieth of the time, so that watching costs a twentieth of a
+core. Whoever asks meanwhile gets the last result; or waits for the next one, if anybody was told of
+a newer version before.
 
     GET /v1/page/distributions   core numbers, degrees, density by level
     GET /v1/page/letters         the newest dead letters
