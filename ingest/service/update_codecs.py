@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from ..errors import RecordError
@@ -34,7 +36,7 @@ from ..formats.kinds import UPDATE_KINDS, WORDS
 from ..formats.msgpack import NestedRecord, has_expiry
 from ..formats.records import MAX_ROWS, decode_record
 from .arrow_input import is_text, read_columns
-from .codecs import ARROW, JSON, MSGPACK, form_of, read_json
+from .codecs import ARROW, JSON, MSGPACK, decoder_of, form_of, read_json
 from .codecs import FORMS as QUERY_FORMS
 from .messages import UpdateColumns, UpdateRow
 from .problems import Problem
@@ -45,11 +47,10 @@ LINES = "lines"
 FORMS = (*QUERY_FORMS, ("application/jsonl", LINES), ("application/x-ndjson", LINES))
 _LIST = re.compile(rb'"src"\s*:\s*\[')  # of columns; a row has one vertex there
 COLUMNS = ("src", "dst", "weight", "time", "kind")
-_KIND_OF: dict[Any, int] = {**UPDATE_KINDS, **{kind: kind for kind in UPDATE_KINDS.values()}}
-_VERTICES = {0: "none, a time alone", 1: "one, in src", 2: "two, src and dst"}
-_TAKES = {UPDATE_KINDS[word]: n for word, n in (  # vertices, by kind
-    ("append", 2), ("delete", 2), ("add_vertex", 1), ("remove_vertex", 1), ("expire", 0),
-)}  # fmt: skip
+_KIND_OF: dict[Any, int] = {word: int(kind) for word, kind in UPDATE_KINDS.items()}
+_KIND_OF |= {kind: kind for kind in _KIND_OF.values()}
+_TAKES = (2, 2, 1, 1, 0)  # vertices, by kind: append, delete, add_vertex, remove_vertex, expire
+_VERTICES = ("none, a time alone", "one, in src", "two, src and dst")
 
 
 class Producer(NamedTuple):
@@ -92,7 +93,7 @@ def _of_json(body: bytes, producer: Producer, stream: Stream) -> Records:
         columns = _of_columns(given)
     else:
         given = read_json(body, UpdateRow, 422)
-        columns = _of_rows([given])
+        columns = _of_rows(_transposed([given]))
     named = Producer(given.source, given.seq)
     if named != Producer() and producer != Producer():
         raise RecordError("source and seq: give them once, in the body or in the URL")
@@ -102,16 +103,24 @@ def _of_json(body: bytes, producer: Producer, stream: Stream) -> Records:
 def _of_lines(body: bytes, producer: Producer, stream: Stream) -> Records:
     lines = [line for line in body.split(b"\n") if line and not line.isspace()]
     _check_count(len(lines))
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = read_json(line, UpdateRow, 422)
-        except Problem as problem:
-            raise Problem(problem.status_code, f"line {number}: {problem.detail}") from None
-        if (row.source, row.seq) != (None, None):
-            raise RecordError(f"line {number}: source and seq: give them in the URL")
-        rows.append(row)
-    return _encoded(_of_rows(rows), producer, stream)
+    try:
+        rows = decoder_of(UpdateRow).decode_lines(b"\n".join(lines))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        rows = []
+    columns = _transposed(rows)
+    if body.count(b":") != sum(len(rows) - column.count(None) for column in columns.values()):
+        # Something is wrong, or a text has a colon: each line is read by itself.
+        columns = _transposed([_of_line(*line) for line in enumerate(lines, 1)])
+    if any(column.count(None) < len(lines) for column in (columns["source"], columns["seq"])):
+        raise RecordError("source and seq: of lines, they are given in the URL")
+    return _encoded(_of_rows(columns), producer, stream)
+
+
+def _of_line(number: int, line: bytes) -> UpdateRow:
+    try:
+        return read_json(line, UpdateRow, 422)
+    except Problem as problem:
+        raise Problem(problem.status_code, f"line {number}: {problem.detail}") from None
 
 
 def _of_msgpack(body: bytes, producer: Producer, stream: Stream) -> Records:
@@ -159,42 +168,50 @@ def _of_columns(given: UpdateColumns) -> dict[str, Any]:
     for name, values in columns.items():
         if len(values) != rows:
             raise RecordError(f"{name}: {len(values)} values, but src has {rows}")
-    kinds = [0] * rows if given.kind is None else _kinds(given.kind)
-    targets = [None] * rows if given.dst is None else given.dst
-    for row, (kind, dst) in enumerate(zip(kinds, targets, strict=True)):
-        if dst is None and _TAKES[kind] == 2:
-            raise RecordError(f"dst: row {row} has none: {WORDS[kind]} takes two vertices")
-    columns["dst"] = _filled(targets, 0)
-    return columns if given.kind is None else columns | {"kind": kinds}
+    if given.kind is not None:
+        columns["kind"] = _kinds(given.kind)
+    columns["dst"] = [None] * rows if given.dst is None else given.dst
+    if None in columns["dst"]:
+        for row, dst in enumerate(columns["dst"]):
+            kind = 0 if given.kind is None else columns["kind"][row]
+            if dst is None and _TAKES[kind] == 2:
+                raise RecordError(f"dst: row {row} has none: {WORDS[kind]} takes two vertices")
+        columns["dst"] = _filled(columns["dst"], 0)
+    return columns
 
 
-def _of_rows(rows: list[UpdateRow]) -> dict[str, Any]:
+def _transposed(rows: list[UpdateRow]) -> dict[str, list[Any]]:
+    """The values of each field."""
+    return {name: list(map(attrgetter(name), rows)) for name in UpdateRow.__struct_fields__}
+
+
+def _of_rows(columns: dict[str, list[Any]]) -> dict[str, Any]:
     """The same of rows, each of which has as many vertices as its kind takes."""
-    columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-    kinds = _kinds(_filled(columns["kind"], 0))
-    ends = zip(kinds, columns["src"], columns["dst"], strict=True)
-    for row, (kind, src, dst) in enumerate(ends):
-        takes = _TAKES[kind]
-        if (src is None, dst is None) != (takes < 1, takes < 2):
-            raise RecordError(f"row {row}: vertices of {WORDS[kind]}: {_VERTICES[takes]}")
-    found = {name: _filled(columns[name], 0) for name in ("src", "dst")}
-    if any(weight is not None for weight in columns["weight"]):
+    src, dst, kinds = columns["src"], columns["dst"], _kinds(_filled(columns["kind"], 0))
+    has_kinds = columns["kind"].count(None) < len(src)
+    if has_kinds or None in src or None in dst:
+        for row, (kind, u, v) in enumerate(zip(kinds, src, dst, strict=True)):
+            takes = _TAKES[kind]
+            if (u is None, v is None) != (takes < 1, takes < 2):
+                raise RecordError(f"row {row}: vertices of {WORDS[kind]}: {_VERTICES[takes]}")
+    found: dict[str, Any] = {"src": _filled(src, 0), "dst": _filled(dst, 0)}
+    if columns["weight"].count(None) < len(src):
         found["weight"] = _filled(columns["weight"], 1.0)
-    if any(time is not None for time in columns["time"]):
+    if columns["time"].count(None) < len(src):
         found["time"] = columns["time"]
         if None in found["time"]:
             raise RecordError("time: give all rows of a request a time, or none")
-    return found | ({"kind": kinds} if any(kind is not None for kind in columns["kind"]) else {})
+    return found | ({"kind": kinds} if has_kinds else {})
 
 
 def _filled(values: list[Any], absent: Any) -> list[Any]:
     return [absent if value is None else value for value in values]
 
 
-def _kinds(column: list[Any]) -> Any:
-    """uint8, from the words of kinds or their numbers. Raises RecordError."""
+def _kinds(column: list[Any]) -> list[int]:
+    """Kinds by number, from their words or numbers. Raises RecordError."""
     try:
-        return np.array([_KIND_OF[kind] for kind in column], np.uint8)
+        return [_KIND_OF[kind] for kind in column]
     except KeyError:
         expected = f"one of {', '.join(UPDATE_KINDS)}, or 0 to {len(UPDATE_KINDS) - 1}"
         raise RecordError(f"kind: expected {expected}") from None
@@ -218,6 +235,7 @@ def _fits(name: str, kind: Any) -> bool:
 
 def _encoded(columns: dict[str, Any], producer: Producer, stream: Stream) -> Records:
     """The columns as records. Raises RecordError."""
+    columns = {name: _as_array(column) for name, column in columns.items()}
     rows = len(columns["src"])
     _check_count(rows)
     expires = "kind" in columns and has_expiry(columns["kind"])
@@ -226,6 +244,17 @@ def _encoded(columns: dict[str, Any], producer: Producer, stream: Stream) -> Rec
     parts = ({name: c[i : i + most] for name, c in columns.items()} for i in starts)
     values = (value for part in parts for value in _cut(part, producer, stream.names))
     return _records(values, rows, producer, expires, stream)
+
+
+def _as_array(column: Any) -> Any:
+    """Numbers as an array, which is faster to cut and encode; what fits none stays as it is."""
+    kinds = set() if isinstance(column, np.ndarray) else set(map(type, column))
+    if not kinds or str in kinds:
+        return column
+    try:
+        return np.array(column, np.float64 if float in kinds else np.int64)
+    except OverflowError:
+        return column
 
 
 def _records(
