@@ -58,9 +58,13 @@ class Stage:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.last = last = time.perf_counter() - self._started
-        self.seconds += last
-        self.counts[bisect_left(BOUNDS_S, last)] += 1
+        self.add(time.perf_counter() - self._started)
+
+    def add(self, seconds: float) -> None:
+        """Count a passage that took so long."""
+        self.last = seconds
+        self.seconds += seconds
+        self.counts[bisect_left(BOUNDS_S, seconds)] += 1
 
     @property
     def passages(self) -> int:

@@ -65,8 +65,8 @@ _IMPORTING = {
 }  # fmt: skip
 _MODULES = {
     "kafka": ["kafka", "crc32c", "lz4", "snappy", "zstandard"],
-    "prometheus_client": ["prometheus_client"],
-    "serve": ["bokeh", "httptools", "prometheus_client", "starlette", "uvicorn"],
+    "prometheus_client": ["httptools", "prometheus_client", "uvicorn"],
+    "serve": ["httptools", "prometheus_client", "starlette", "uvicorn"],
     "frames": ["duckdb", "igraph", "IPython", "networkx", "pandas", "polars", "pyarrow"],
 }
 _REQUIRED = os.environ.get("LPMA_REQUIRE", "").split(",")

@@ -258,8 +258,8 @@ class _Paced(SqliteLog):
 
 def _serve(served: _Served) -> None:
     from ingest.process import short_pauses
+    from ingest.service.app import Service
     from ingest.service.context import Context
-    from ingest.service.server import Service
 
     with (
         _Paced(served) as source,

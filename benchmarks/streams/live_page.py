@@ -50,7 +50,8 @@ window.requestAnimationFrame = (call) => asked((now) => {
   else window.frames_ms.push({ now, ms: spent });
 });
 """
-_DRAWN = "() => [...document.querySelectorAll('.chart')].every((host) => host.chart?.view)"
+_DRAWN = """() => [...document.querySelectorAll(".chart")]
+  .every((host) => host.querySelector("path, rect"))"""
 PATIENCE_S = 60.0
 
 
@@ -122,8 +123,8 @@ def _serving() -> Iterator[str]:
 
 
 def _serve(told: Any) -> None:
+    from ingest.service.app import Service
     from ingest.service.context import Context
-    from ingest.service.server import Service
 
     lpma.compile("cpu")
     town = make_town(200_000)

@@ -30,7 +30,7 @@ def shared_out(
     (['core > 2'], ['core > 2', 'lag > 9'])
     """
     from ..results.figures import check_rules, figures_of, rule_of
-    from ..service.alerts import NAMES
+    from ..service.sampling import NAMES
 
     of_results = figures_of(track) if publishes else ()
     of_service = (*NAMES, *track) if serves else ()

@@ -42,7 +42,7 @@ def check_results_place(
         raise typer.BadParameter(
             f"{file} lies in the directory of --checkpoint: name a file elsewhere", param_hint=FILE
         )
-    from ..results.tail import check_holds_results
+    from ..results.sinks import check_holds_results
 
     check_holds_results(file)
 

@@ -22,9 +22,9 @@ from ._config import in_file
 
 if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
+    from ..service.app import Service
     from ..service.context import Context
     from ..service.security import Access
-    from ..service.server import Service
 
 SERVING = "Serving over HTTP"
 TLS_AND_NAMES = "tls_cert", "tls_key", "allow_hosts"  # keys of the file alone
@@ -84,7 +84,7 @@ class ServeOptions:
     def access(self, address: str) -> Access:
         """Who may do what at `address`. Raises typer.BadParameter if it is none; PipelineError
         if it is open to all without being loopback; MissingPackage."""
-        security, server = _packages()
+        security, app = _packages()
         from ..arguments import parse_address
 
         try:
@@ -99,7 +99,7 @@ class ServeOptions:
             self.tls_key,
             self.insecure,
         )
-        if server.check_address(address, found):
+        if app.check_address(address, found):
             for risk in found.risks(host):
                 _warn(risk)
         return found
@@ -112,7 +112,7 @@ class ServeOptions:
 
 def _packages() -> tuple[Any, Any]:
     try:
-        from ..service import security, server
+        from ..service import app, security
     except MissingPackage:
         raise
     except ImportError as error:
@@ -120,7 +120,7 @@ def _packages() -> tuple[Any, Any]:
             f"serving needs Starlette and uvicorn ({error}): {how_to_install('serve')}",
             name=error.name,
         ) from error
-    return security, server
+    return security, app
 
 
 def _token(path: Path | None, variable: str) -> str | None:
@@ -145,7 +145,7 @@ def _warn(text: str) -> None:
 def serving(context: Context, address: str, access: Access) -> Iterator[Service]:
     """Serve `context` within. At the end nobody waits for an answer that cannot come."""
     from ..process import short_pauses
-    from ..service.server import Service
+    from ..service.app import Service
 
     with short_pauses(), Service(context, address, access) as service:
         try:
@@ -158,8 +158,8 @@ def context_of(
     pipeline: Pipeline, title: str, alerts: Sequence[str] = (), update_topic: str | None = None
 ) -> Context:
     """What is served of a pipeline, with its rules of alerts. Raises typer.BadParameter."""
-    from ..service.alerts import parse_rule
     from ..service.context import Context
+    from ..service.sampling import parse_rule
 
     try:
         rules = [parse_rule(rule, pipeline.settings.track) for rule in alerts]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import index
@@ -35,9 +35,12 @@ from lpma.arguments.times import numbered
 from lpma.errors import FormatError
 
 from ..errors import CheckpointError, OffsetError, PastError, PipelineError
-from ..events import log_event
+from ..events import LetterEvents, log_event
 from ..pipeline import recovery
+from ..pipeline.batching import Batcher, StreamBatch
+from ..pipeline.pipeline import Pipeline
 from ..pipeline.recovery import exact, seek_to
+from ..settings import Settings
 from ..sources.base import Source
 from ..sources.fingerprints import check_fingerprints
 from ..state.checkpoint import GRAPH, VERTICES, Checkpoint, State, verify_file
@@ -45,9 +48,9 @@ from ..state.directory import directory_path
 from ..state.inspection import find_checkpoints
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import read_journal
+from ..state.stream_state import StreamState
 from ..timers import now_ms
 from .reach import described, is_of_cluster, moment, reachable
-from .replay import Replay, settings_of
 
 TRIES = 10  # while a pipeline removes what was found
 
@@ -188,9 +191,10 @@ def _view(directory: Path, source: Source | None, target: _Target, device: str) 
         later = [one for one in good if one.number > kept.number and target.is_before(one)]
         last = later[0].segment - 1 if later else None
         loaded = perf_counter()
-        replayed, state = _Way(directory, source, target, kept, problems).take(graph, last)
+        way = _Way(directory, source, target, kept, problems, graph)
+        state = way.take(last)
         took = loaded - started, perf_counter() - loaded
-        return View(graph, kept, replayed, state, *took, problems)
+        return View(graph, kept, way.replayed, state, *took, problems)
     why = "it lies before the oldest checkpoint that is kept"
     raise _refused(directory, source, target, "; ".join([why, *problems]))
 
@@ -199,7 +203,7 @@ def _loaded(kept: Checkpoint, device: str) -> lpma.Graph:
     graph = lpma.Graph.load(kept.path / GRAPH, device)
     if VERTICES in kept.files:
         verify_file(kept, VERTICES)
-    recovery.vertices_of(settings_of(kept.state), graph, kept.path / VERTICES)
+    recovery.vertices_of(_settings_of(kept.state), graph, kept.path / VERTICES)
     return graph
 
 
@@ -208,44 +212,53 @@ def _check_is_there(kept: Checkpoint) -> None:
         raise _Removed
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Way:
-    """From a checkpoint to what is asked for."""
+    """From a checkpoint, whose graph this is, to what is asked for.
+
+    Idea: a resume builds the batches of the first run from the journal. So does this, with the same
+    code; it only stops sooner, and nothing leaves: queries are not asked, no reply and no dead
+    letter is written. The version rises all the same for a batch of queries alone, as it did
+    then."""
 
     directory: Path
     source: Source | None
     target: _Target
     kept: Checkpoint
     problems: Sequence[str]
+    graph: lpma.Graph
+    replayed: int = 0  # operations
 
-    def take(self, graph: lpma.Graph, last: int | None) -> tuple[int, State]:
-        """Take the graph there; how many operations that was, and where the stream stands then.
-        last: the segment of the journal that suffices; None: as far as there are any."""
+    def take(self, last: int | None) -> State:
+        """Take the graph there; where the stream stands then. last: the segment of the journal that
+        suffices; None: as far as there are any."""
         if self.kept.state.version == self.target.version:
-            return 0, self.kept.state
+            return self.kept.state
         history = read_journal(self.directory, self.kept.segment, last)
         if history.damage is not None:
             _check_is_there(self.kept)
         entries = [*self.kept.waiting, *history.entries]
         problem = history.damage.problem if history.damage is not None else None
         if self.target.version is None:
-            return self._to_time(graph, entries, problem, is_newest=last is None)
-        return self._to_version(graph, entries, problem, self.target.version)
+            return self._to_time(entries, problem, is_newest=last is None)
+        return self._to_version(entries, problem, self.target.version)
 
-    def _to_version(
-        self, graph: lpma.Graph, entries: list[Entry], problem: str | None, version: int
-    ) -> tuple[int, State]:
-        replay, whole = self._replay(graph, entries)
-        self._run(lambda: replay.to_version(version, whole))
-        if graph.version != version:
+    def _to_version(self, entries: list[Entry], problem: str | None, version: int) -> State:
+        """A version is a whole batch."""
+        pipeline, whole = self._pipeline(entries)
+        for batch in self._batches(pipeline, whole):
+            self._apply(pipeline, batch)
+            if self.graph.version >= version:
+                break
+        if self.graph.version != version:
             if len(whole) < len(entries):
                 problem = "its records are gone from the log"
-            raise self._refused(problem or f"the stream has come to version {graph.version}")
-        return replay.replayed, replay.state
+            raise self._refused(problem or f"the stream has come to version {self.graph.version}")
+        return self._stream.state
 
-    def _to_time(
-        self, graph: lpma.Graph, entries: list[Entry], problem: str | None, is_newest: bool
-    ) -> tuple[int, State]:
+    def _to_time(self, entries: list[Entry], problem: str | None, is_newest: bool) -> State:
+        """A time may lie within a batch: then the operations up to it are applied as a batch of
+        their own, whose version is that of the batch they were part of."""
         time_ms = self.target.time_ms
         stamps = [entry.stamp for entry in entries if isinstance(entry, Chunk)]
         newest = max(stamps, default=self.kept.state.stamp)
@@ -254,14 +267,19 @@ class _Way:
         if is_newest and time_ms > max(newest, now_ms()):
             raise self._refused("it lies in the future")
         if not any(stamp <= time_ms for stamp in stamps):
-            return 0, self.kept.state
-        replay, whole = self._replay(graph, entries)
+            return self.kept.state
+        pipeline, whole = self._pipeline(entries)
         if any(isinstance(e, Chunk) and e.stamp <= time_ms for e in entries[len(whole) :]):
             raise self._refused("its records are gone from the log")
-        self._run(lambda: replay.to_time(time_ms, whole))
-        return replay.replayed, replay.state
+        for batch in self._batches(pipeline, self._up_to(time_ms, pipeline.intake.batcher, whole)):
+            self._apply(pipeline, batch)
+        waiting = pipeline.intake.batcher
+        rest = waiting.take(waiting.operations, waiting.operations)
+        if rest.operations:
+            self._apply(pipeline, rest)
+        return self._stream.state
 
-    def _replay(self, graph: lpma.Graph, entries: list[Entry]) -> tuple[Replay, list[Entry]]:
+    def _pipeline(self, entries: list[Entry]) -> tuple[Pipeline, list[Entry]]:
         """What replays from the checkpoint, and the entries whose records are still there."""
         if self.source is None:
             raise self._refused("the journal says where its records lie, not what they hold: give "
@@ -277,16 +295,61 @@ class _Way:
             check_fingerprints(self.source, state.fingerprints)
         except OffsetError as error:
             raise self._refused(str(error)) from error
-        return Replay(self.source, graph, state), list(exact(entries, gaps))
+        settings = _settings_of(state)
+        recovery.check_fit(self.source, self.graph, settings)
+        opened = recovery.opened(state, self.source)
+        self._stream = StreamState(self.source, self.graph, settings, self.graph.names, opened)
+        pipeline = Pipeline._of(self._stream)
+        pipeline.outputs.events = _Silence()
+        return pipeline, list(exact(entries, gaps))
 
-    def _run(self, run: Callable[[], None]) -> None:
+    @staticmethod
+    def _up_to(time_ms: int, batcher: Batcher, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """The entries without later records, up to the first batch that held one of these."""
+        is_later = False
+        for entry in entries:
+            if isinstance(entry, Chunk):
+                is_later = is_later or entry.stamp > time_ms
+                if not is_later:
+                    yield entry
+            elif is_later and entry.operations > batcher.operations:
+                return
+            else:
+                yield entry
+
+    def _batches(self, pipeline: Pipeline, entries: Iterable[Entry]) -> Iterator[StreamBatch]:
         try:
-            run()
+            yield from recovery.replayed(self._stream.source, pipeline.intake, entries)
         except OffsetError as error:
             raise self._refused(str(error)) from error
 
+    def _apply(self, pipeline: Pipeline, batch: StreamBatch) -> None:
+        """As a run does, but for the queries. What the batch does to a window depends on them,
+        too."""
+        pipeline._carry_out(batch, asks=False)
+        self.replayed += batch.operations
+
     def _refused(self, why: str) -> PastError:
         return _refused(self.directory, self.source, self.target, "; ".join([why, *self.problems]))
+
+
+class _Silence(LetterEvents):
+    """Logs nothing: what became a dead letter was logged when it did."""
+
+    def note(self, kind: str, topic: str, partition: int, offset: int, reason: str) -> None:
+        pass
+
+
+def _settings_of(state: State) -> Settings:
+    """What decides how records become batches, as a checkpoint has it; nothing leaves."""
+    own = Settings(
+        **state.record_settings.kept({}), replies=_nowhere, dead_letters=_nowhere, history=0
+    )
+    return recovery.with_query_rules_of(own, state)
+
+
+def _nowhere(_: object) -> None:
+    """Takes what would leave."""
 
 
 def _refused(directory: Path, source: Source | None, target: _Target, why: str) -> PastError:

@@ -45,7 +45,7 @@ from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
 from ..formats.records import decode_record
 from ..results.publisher import Publisher
-from ..results.topics import check_results_topic
+from ..results.sinks import check_results_topic
 from ..settings import Settings
 from ..sources.base import Source
 from ..sources.fingerprints import check_fingerprints

@@ -18,7 +18,7 @@ All but the ranks are exact; `algorithms.tracker.pagerank` states their error.
     OP   := > | >= | < | <= | == | !=        NUMBER: a number, true or false
 
 Rules are read in two places, each with its own names: by whoever watches a service
-(`service/alerts.py`), and by the alerts that leave a stream with its results.
+(`service/sampling.py`), and by the alerts that leave a stream with its results.
 """
 
 from __future__ import annotations

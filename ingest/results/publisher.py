@@ -1,8 +1,8 @@
 """What a pipeline publishes after each batch: changes of its figures, and alerts.
 
-A *run* of results is told from the empty graph on, so that a reader who has met all of it knows the
-figures. Its name is in the checkpoint, and so is the place of the last result told by then. A
-resume goes on with the checkpoint's run only if all of this holds:
+A *run* of results starts from an empty graph: whoever has read all of it knows every current value.
+Its name is in the checkpoint, and so is the place of the last result sent by then. A resume goes on
+with the checkpoint's run only if all of this holds:
 
     a. figures and rules are the same;
     b. the newest result in the place is of this run, at or above what the checkpoint says was told;

@@ -9,11 +9,15 @@ holds less than was told, or something else behind it, a new run begins.
                 those of a version in one transaction, so all or none. With Kafka a pipeline that
                 was taken for dead can write no more once another one goes on. A transaction that
                 fails, because brokers are away, may have been committed: so the topic is looked at
-                before its results are sent again, for as long as the log has patience. What the
-                topic takes no record as large for is cut into smaller ones.
-    file        lines at its end. Half a line that a crash left is cut off when it is opened. It is
-                locked while it is open. Whether it was moved away or cut is looked at before each
-                batch is told; one that was is made anew.
+                before its results are sent again, for as long as the log has patience. A record
+                that the topic refuses as too large is cut into smaller ones. The topic is for
+                nothing else: a pipeline that read it would take its results for bad records, and
+                among replies or dead letters the newest result would not be found after a crash.
+    file        lines at its end. Half a line that a crash left is cut off when it is opened. A user
+                may name another file by mistake, so nothing else is cut off, and only plain files
+                are taken. It is locked while it is open. Whether it
+                was moved away or cut is looked at before each batch is told; one that was is made
+                anew.
     function    holds nothing that could be looked at: after a crash it may be given results again.
 """
 
@@ -21,90 +25,92 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from lpma.host import sync_data
 
-from ..errors import AwayError, LockedError, RecordError, SourceError
-from ..formats.results import MAX_RESULT_BYTES, Result, encode_result, result_line
-from ..sources.base import Log, LogWriter
+from ..errors import AwayError, LockedError, PipelineError, RecordError, SourceError
+from ..formats.results import (
+    MAX_LINE_BYTES,
+    MAX_RESULT_BYTES,
+    Result,
+    begins_result_line,
+    decode_result_line,
+    encode_result,
+    result_line,
+)
+from ..sources.base import Log, LogWriter, Source
 from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
-from ..types import RESULTS, Partition, Sink
+from ..types import DEAD_LETTERS, RESULTS, Partition, Sink
 from .changes import within
 from .reading import results_in
-from .tail import check_plain, end_of, no_results
+
+if TYPE_CHECKING:
+    from ..settings import Settings
 
 LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest record is looked for
 READ_PATIENCE_S = 10.0  # of one look at a topic, which is tried again
+FIRST_PIECE_BYTES = 1 << 16  # of a file's end, in which its last line is looked for, and
+_PIECES_GROW = 8  # times as much, until that lies in it
+_MAX_TAIL_BYTES = 2 * (MAX_LINE_BYTES + 1)  # a whole line, and half of one behind it
 
 T = TypeVar("T")
 
 
-class Sends(Protocol):
-    """A place for results. `visible`: it can be looked at. `beside`: results may be sent to it by
-    another thread than the pipeline's, one at a time. `problem`: why what is being sent is not
-    there yet, where that is known; may be read from any thread."""
+class Destination(ABC):
+    """A place for results."""
 
-    visible: bool
-    beside: bool
-    problem: str | None
+    visible = False  # whether it can be looked at
+    beside = False  # whether another thread than the pipeline's may send to it
+    problem: str | None = None  # why what is being sent is not there yet, where that is known
 
     def newest(self) -> Result | None:
         """The result that was sent last, as far as the place can be looked at."""
-        ...
+        return None
 
     def made_anew(self) -> bool:
         """Whether what was sent is no longer in the place; then this has made it anew."""
-        ...
+        return False
 
+    @abstractmethod
     def send(self, results: Sequence[Result]) -> None:
         """Send all, which are of one version; they are durable when this returns."""
-        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:  # noqa: B027  (a function has nothing to close)
+        """Release what was opened here."""
 
 
-def opened(sink: Any, before_retry: Callable[[], object] = lambda: None) -> Sends:
+def opened(sink: Any, before_retry: Callable[[], object] = lambda: None) -> Destination:
     """The place that the setting `results` names. Makes its topic or file. before_retry: called
     before results are sent again; what it raises, `send` raises. Raises SourceError."""
     if isinstance(sink, str | os.PathLike):
         return _File(Path(sink))
-    log, topic = sink if isinstance(sink, tuple) else (sink, RESULTS)
+    log, topic = _log_and_topic(sink, RESULTS)
     return _Topic(log, topic, before_retry) if isinstance(log, Sink) else _Function(sink)
 
 
-class _Function:
-    visible = False
-    beside = False  # the function is the user's, who may not expect another thread
-    problem: str | None = None
+class _Function(Destination):
+    """It is the user's, who may not expect another thread."""
 
     def __init__(self, function: Callable[[Result], object]) -> None:
         self._function = function
-
-    def newest(self) -> None:
-        return None
-
-    def made_anew(self) -> bool:
-        return False
 
     def send(self, results: Sequence[Result]) -> None:
         for result in results:
             self._function(result)
 
-    def close(self) -> None:
-        pass
 
-
-class _Topic:
+class _Topic(Destination):
     beside = True
 
     def __init__(self, log: Sink, topic: str, before_retry: Callable[[], object]) -> None:
-        self.problem: str | None = None
         self._log = log
         self._place = Partition(topic, 0)
         self._before_retry = before_retry
@@ -127,9 +133,6 @@ class _Topic:
         with _reader_of(self._log, self._place.topic) as reader:
             return _newest_in(reader, self._place)
 
-    def made_anew(self) -> bool:
-        return False
-
     def send(self, results: Sequence[Result]) -> None:
         def attempt(again: bool) -> None:
             if again and self._has(results[-1]):
@@ -141,9 +144,7 @@ class _Topic:
     def _has(self, result: Result) -> bool:
         """Whether the topic holds this version of the run, all of it."""
         newest = self._look()
-        if newest is None or newest.run != result.run:
-            return False
-        return newest.version >= result.version
+        return newest is not None and newest.run == result.run and newest.version >= result.version
 
     def _patiently(self, ask: Callable[[bool], T]) -> T:
         """What `ask` returns, asked again while brokers are away; it is told whether it is asked
@@ -186,6 +187,51 @@ class _Topic:
             self._own.close()
 
 
+def check_results_topic(source: Source, settings: Settings) -> None:
+    """Raise PipelineError if results would go to a topic that this pipeline uses otherwise."""
+    log, topic = _log_and_topic(settings.results, RESULTS)
+    if not isinstance(log, Sink):
+        return
+    for use, other, name in _used(source, settings):
+        if name == topic and _same(log, other):
+            raise PipelineError(
+                f"results is the topic {topic!r}, which is {use}: name another one, as "
+                f"results=(log, {RESULTS!r})"
+            )
+
+
+def _used(source: Source, settings: Settings) -> Iterator[tuple[str, Any, str]]:
+    """(use, log, topic) of what is read and written besides. Where no log is named for replies or
+    dead letters, the source's own takes them."""
+    # `topics` has those that are not there yet, too.
+    for topic in source.topics or {partition.topic for partition in source.positions()}:
+        yield "read", source, topic
+    for topic in settings.reply_topics:
+        yield "for replies", settings.replies or source, topic
+    yield "for dead letters", *_log_and_topic(settings.dead_letters or source, DEAD_LETTERS)
+
+
+def _log_and_topic(sink: Any, default: str) -> tuple[Any, str]:
+    return sink if isinstance(sink, tuple) else (sink, default)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether these are one log: the same object, file, or a Kafka with a broker in common."""
+    if one is other:
+        return True
+    if isinstance(one, SqliteLog) and isinstance(other, SqliteLog):
+        return MEMORY not in (one.path, other.path) and _real(one) == _real(other)
+    return bool(_brokers(one) & _brokers(other))
+
+
+def _real(log: SqliteLog) -> str:
+    return os.path.realpath(log.path)
+
+
+def _brokers(log: Any) -> set[str]:
+    return set(getattr(log, "bootstrap", "").split(",")) - {""}
+
+
 def _visible(log: Sink) -> bool:
     """Whether the log has a reader: one in memory ends with its process."""
     if isinstance(log, SqliteLog):
@@ -218,27 +264,29 @@ def _newest_in(reader: Log, place: Partition) -> Result | None:
     return None
 
 
-class _File:
+# Files ---------------------------------------------------------------------------------------
+
+
+class _File(Destination):
     """Lines are synced as they are written: those before a checkpoint survive a power cut."""
 
     visible = beside = True
-    problem: str | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._open()
 
     def _open(self) -> None:
-        path = self.path
-        check_plain(path)
+        check_plain(self.path)
+        with _place(self.path):
+            self._file = open(self.path, "a+b")  # noqa: SIM115  (closed by close)
         try:
-            self._file = open(path, "a+b")  # noqa: SIM115  (closed by close)
-        except OSError as error:
-            raise SourceError(f"{path}: results cannot be written there: {error}") from error
-        try:
-            self._lock()
-            self._newest = self._cut_to_lines()
-            self._left = self._mark(os.fstat(self._file.fileno()))
+            with _place(self.path):
+                self._lock()
+                self._newest, lines_end, size = end_of(self._file)
+                if lines_end < size:
+                    self._file.truncate(lines_end)
+                self._left = self._mark(os.fstat(self._file.fileno()))
         except BaseException:
             self._file.close()
             raise
@@ -251,8 +299,6 @@ class _File:
                 f"{self.path}: another pipeline writes its results here: stop it, or name "
                 "another file"
             ) from None
-        except OSError as error:
-            raise SourceError(f"{self.path}: cannot be locked: {error}") from error
 
     @staticmethod
     def _mark(found: os.stat_result) -> tuple[int, int, int]:
@@ -267,32 +313,69 @@ class _File:
         self._open()
         return True
 
-    def _cut_to_lines(self) -> Result | None:
-        """Cut off half a line; the last result. Raises SourceError if this is no file of results,
-        which is left as it is."""
-        try:
-            newest, lines_end, size = end_of(self._file)
-            if lines_end < size:
-                self._file.truncate(lines_end)
-        except RecordError as error:
-            raise no_results(self.path, error) from None
-        except OSError as error:
-            raise SourceError(f"{self.path}: results cannot be written there: {error}") from error
-        return newest
-
     def newest(self) -> Result | None:
         return self._newest
 
     def send(self, results: Sequence[Result]) -> None:
-        try:
+        with _place(self.path):
             self._file.write(b"".join(result_line(result) + b"\n" for result in results))
             self._file.flush()
             sync_data(self._file.fileno())
             self._left = self._mark(os.fstat(self._file.fileno()))
-        except OSError as error:
-            raise SourceError(f"{self.path}: results cannot be written: {error}") from error
         self._newest = results[-1]
 
     def close(self) -> None:
         with suppress(OSError):
             self._file.close()
+
+
+@contextmanager
+def _place(path: Path) -> Iterator[None]:
+    """What goes wrong within, as SourceError."""
+    try:
+        yield
+    except RecordError as error:
+        raise SourceError(
+            f"{path}: this is no file of results ({error}): name another one"
+        ) from None
+    except OSError as error:
+        raise SourceError(f"{path}: results cannot be written there: {error}") from error
+
+
+def check_plain(path: Path) -> None:
+    """Raise SourceError if something other than a plain file is at `path`. Nothing may be there."""
+    with _place(path), suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise SourceError(
+                f"{path}: is not a plain file, and results are kept in one: name another file"
+            )
+
+
+def check_holds_results(path: Path) -> None:
+    """Raise SourceError if something other than a file of results is at `path`. Nothing may be
+    there, and half a line at the end."""
+    check_plain(path)
+    with _place(path), suppress(FileNotFoundError), open(path, "rb") as file:
+        end_of(file)
+
+
+def end_of(file: BinaryIO) -> tuple[Result | None, int, int]:
+    """The last result in a file, None if there is none; where its whole lines end; and its size.
+    Raises RecordError if its last whole line is no result, or what follows begins none."""
+    size = file.seek(0, os.SEEK_END)
+    length = FIRST_PIECE_BYTES
+    while True:
+        length = min(length, size, _MAX_TAIL_BYTES)
+        file.seek(size - length)
+        tail = file.read(length)
+        end = tail.rfind(b"\n") + 1
+        start = tail.rfind(b"\n", 0, end - 1) + 1 if end else 0
+        if start or length == size:
+            break
+        if length == _MAX_TAIL_BYTES:
+            raise RecordError(f"its last line has more than {MAX_LINE_BYTES:,} bytes")
+        length *= _PIECES_GROW
+    if not begins_result_line(tail[end:]):
+        raise RecordError("its end is not the beginning of a line of results")
+    newest = decode_result_line(tail[start:end]) if end else None
+    return newest, size - len(tail) + end, size

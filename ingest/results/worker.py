@@ -9,7 +9,7 @@ under way, each at a place of its own:
 
 Figures and results each have a thread, which takes one batch at a time, in order. Where a device
 follows the figures, the stream's own thread finishes that, after it has applied the next batch or
-when there is none (`background.py`). What is handed on never changes. So the results are those of a
+when there is none (`DeferredTask`). What is handed on never changes. So the results are those of a
 pipeline that waits, and whatever is slow holds the stream back. `Pipeline.step` waits for both, and
 so do checkpoints, the end of `run`, and a replay. Where results go to a function, the pipeline's
 own thread calls it, and waits.
@@ -23,14 +23,80 @@ Invariants, beside those of `pipeline/pipeline.py`:
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 from ..formats.results import Result
 from ..state.stream_state import StreamState
 from ..timers import Stages
-from .background import BackgroundTask, DeferredTask
 from .figures import Tracked
 from .publisher import Publisher
+
+
+class BackgroundTask:
+    """Calls, one after another, in a thread of their own. After a failure no other call begins, and
+    every method but `close` raises its error: what follows may depend on the call. Calls are begun
+    by one thread at a time; any thread may look and wait."""
+
+    def __init__(self, name: str) -> None:
+        self._worker = ThreadPoolExecutor(1, name)
+        self._call: Future[None] | None = None  # the last one
+
+    def begin(self, call: Callable[[], None]) -> None:
+        """Begin a call, once the one before has ended."""
+        self.wait()
+        self._call = self._worker.submit(call)
+
+    def look(self, idle: bool) -> None:
+        """Raise what the last call raised, if it has ended. idle: the caller has nothing to do."""
+        call = self._call
+        if call is not None and call.done():
+            call.result()
+
+    def wait(self) -> None:
+        """Wait until the last call has ended."""
+        call = self._call
+        if call is not None:
+            call.result()
+
+    def close(self) -> None:
+        """End the thread, after the last call. What that raised is dropped."""
+        with suppress(BaseException):
+            self.wait()
+        self._worker.shutdown()
+
+
+class DeferredTask(BackgroundTask):
+    """The same in the caller's thread: a call takes place when it is waited for, or when the caller
+    is idle. For what a device does, without a thread of the host: another thread would only compete
+    for the interpreter, which each gives up at every launch, and take half as long again."""
+
+    _deferred: Callable[[], None] | None = None
+    _error: BaseException | None = None
+
+    def begin(self, call: Callable[[], None]) -> None:
+        self.wait()
+        self._deferred = call
+
+    def look(self, idle: bool) -> None:
+        if idle or self._error is not None:
+            self.wait()
+
+    def wait(self) -> None:
+        if self._error is not None:
+            raise self._error
+        call, self._deferred = self._deferred, None
+        if call is not None:
+            try:
+                call()
+            except BaseException as error:
+                self._error = error
+                raise
+
+    def close(self) -> None:
+        self._deferred = None
+        super().close()
 
 
 class ResultsWorker:

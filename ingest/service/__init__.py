@@ -2,7 +2,7 @@
 
     routes.py      the table of endpoints                    openapi.py         its document
     messages.py    what requests and answers hold            problems.py        errors (RFC 9457)
-    app.py         the application                           context.py         what endpoints share
+    app.py         the application, behind its guard         context.py         what endpoints share
     queries.py     edges, neighbours, degrees, hops          codecs.py          JSON, msgpack, Arrow
     query_queue.py many questions as one                     answering.py       answered together
     pages.py       answers in pages                          beside.py          work that takes long
@@ -13,7 +13,7 @@
     page.py        the live page, whose files are in page/   health.py          for orchestrators
     server.py      uvicorn in a thread, and who gets in      connection.py      what clients may do
     security.py    tokens, hosts, origins, sizes             exchange.py        bodies, load
-    stored.py      a saved store
+    stored.py      a saved store                             sampling.py        figures as events
 
 Questions are answered by the pipeline's thread between two batches
 (`ingest/pipeline/graph_requests.py`), many at once; everything else, from parsing to encoding,

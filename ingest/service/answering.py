@@ -66,9 +66,6 @@ FIRST_PART = 16  # vertices whose degrees are asked for first
 QUICK_S, SLOW_S = 0.002, 0.01  # a part of degrees, after which the next is longer or shorter
 
 
-_NOTHING = Neighbors(np.zeros(1, np.int64), np.empty(0, np.uint32))
-
-
 # Questions and answers -----------------------------------------------------------------------
 
 
@@ -161,8 +158,8 @@ class _Together:
         self._kind, self._k = kind, k
         self._questions = questions
         self._until, self._leads = until, leads
-        self._most = most
-        self._max_rows = min(most.rows, most.bytes // self._row_bytes())
+        rows = min(most.rows, most.bytes // self._row_bytes())
+        self._most, self._bounds = most, Bounds(until, most.edges, rows)
         self._ends = list(accumulate(len(q.u) for q in questions))
 
     def _row_bytes(self) -> int:
@@ -214,7 +211,7 @@ class _Together:
         if self._kind is Kind.EDGE:
             targets = self._given(q.v for q in self._questions if q.v is not None)
             edges = graph.edges(joint, targets)
-            found = Edges(*map(to_host, (edges.found, edges.weights, edges.times)))
+            found = edges.with_columns(to_host)
             return self._shared(found, len(self._questions))
         vertices, where = distinct(joint) if len(joint) > 1 else (joint, np.zeros(1, np.int64))
         if self._kind is Kind.VERTEX:
@@ -259,89 +256,94 @@ class _Together:
         )
 
     def _of_neighbors(self) -> list[Outcome]:
-        bounds = Bounds(self._until, self._most.edges, self._max_rows)
-        reader = Reader(self._graph, self._kind, self._k, bounds)
+        reader = Reader(self._graph, self._kind, self._k, self._bounds)
         vertices, where = distinct(self._given(q.u for q in self._questions))
-        ends = np.array([0, *self._ends])
-        need = int(self._needs(where)[0])
-        sizes = degrees(reader.count, vertices[:need], self._until)
-        if len(sizes) < need:
+        needs = self._needs(where)
+        first = int(needs[0])
+        sizes = degrees(reader.count, vertices[:first], self._until)
+        if len(sizes) < first:
             return self._cut_off()
         now = time.monotonic()  # half of what is left of the time is for the reading
-        rest = degrees(reader.count, vertices[need:], now + (self._until - now) / 2)
+        rest = degrees(reader.count, vertices[first:], now + (self._until - now) / 2)
         sizes = np.concatenate([sizes, rest])
-        known = int(np.searchsorted(self._needs(where), len(sizes), "right"))
-        where = where[: self._ends[known - 1]]
-        ends = ends[: known + 1]
-        rows = _sums(sizes[where], ends)
-        refused, long = np.zeros(known, bool), np.zeros(known, bool)
-        if not reader.walks:
-            behind = np.array([q.after is not None for q in self._questions[:known]], bool)
-            refused = rows > self._max_rows
-            long = refused & behind  # how many rows they are shows when they are read
-            long |= (np.diff(ends) == 1) & (rows > min(reader.part, self._max_rows))
-        else:
-            for i in np.flatnonzero(rows > self._most.edges):
-                of_one = np.unique(where[ends[i] : ends[i + 1]])
-                refused[i] = sizes[of_one].sum() > self._most.edges
-        outcomes = self._read(reader, vertices, where, sizes, ends, refused | long)
-        for place in np.flatnonzero(long).tolist():
-            degrees_of = sizes[where[ends[place] : ends[place + 1]]]
-            outcomes[place] = self._in_pieces(
-                reader, self._questions[place], degrees_of, leads=place == 0
-            )
-        return outcomes + [None] * (len(self._questions) - known)
-
-    def _read(
-        self, reader: Reader, vertices: Any, where: Array, sizes: Array, ends: Array,
-        refused: Array,
-    ) -> list[Outcome]:  # fmt: skip
-        """The outcomes of the first questions, whose sizes are known; those that are refused are
-        not read. ends: of the questions in `where`."""
-        outcomes: list[Outcome] = [self._too_large(reader) if no else None for no in refused]
-        left = np.flatnonzero(~refused)
-        if not len(left):
-            return outcomes
-        wanted = np.zeros(len(vertices), bool)
-        wanted[where[np.repeat(~refused, np.diff(ends))]] = True
-        at = np.cumsum(wanted) - 1  # places among those wanted
-        if isinstance(vertices, list):
-            vertices = [v for v, here in zip(vertices, wanted.tolist(), strict=True) if here]
-        else:
-            vertices = vertices[wanted]
-        sizes = sizes[wanted[: len(sizes)]]
-        needs = [int(at[where[ends[i] : ends[i + 1]]].max(initial=-1)) + 1 for i in left]
-        found, done = reader.read(vertices, sizes, needs[0])
-        counts = np.diff(found.indptr)
-        bad = np.zeros(len(counts), bool)
-        bad[[place for place in reader.refused if place < done]] = True
-        names = None if self._names is None else self._names.frozen()
-        order = self._order(found)
-        for i, need in zip(left.tolist(), needs, strict=True):
-            places = at[where[ends[i] : ends[i + 1]]]
-            if need > done and not (len(reader.refused) and bad[places[places < done]].any()):
-                continue
-            rows = int(counts[places].sum()) if need <= done else 0
-            if rows > self._max_rows or need > done or bad[places].any():
-                outcomes[i] = self._too_large(reader)
-                continue
-            outcomes[i] = Answer(
-                self._kind, self._moment.version, self._moment.time, found, 0, len(places), names,
-                places, self._seen(self._questions[i]), order, rows,
-            )  # fmt: skip
-        first = left[0]
-        if reader.first_too_large:
-            outcomes[first] = self._too_large(reader)
-        elif first == 0 and outcomes[0] is None:
-            outcomes[0] = self._cut_off()[0]
+        known = int(np.searchsorted(needs, len(sizes), "right"))
+        places = np.split(where[: self._ends[known - 1]], self._ends[: known - 1])
+        rows = [int(sizes[each].sum()) for each in places]
+        outcomes: list[Outcome] = [None] * len(self._questions)
+        most = min(reader.part, self._bounds.rows)
+        start = 0
+        while start < known:
+            stop, total = start + 1, rows[start]
+            while stop < known and total + rows[stop] <= most:
+                total += rows[stop]
+                stop += 1
+            group = range(start, stop)
+            if total > most and not reader.walks and self._is_long(start, total):
+                degrees_of = sizes[places[start]]
+                outcomes[start] = self._in_pieces(reader, start, degrees_of)
+            elif total > self._bounds.rows and not reader.walks:
+                outcomes[start] = reader.too_large()
+            else:
+                self._read(reader, group, vertices, sizes, places, outcomes)
+            start = stop
         return outcomes
 
-    def _in_pieces(
-        self, reader: Reader, question: Question, degrees_of: Array, leads: bool
-    ) -> Outcome:
+    def _is_long(self, place: int, rows: int) -> bool:
+        """Whether a question of so many rows may be answered in pieces: what is behind `after`
+        shows when they are read, and of one vertex there may be more."""
+        question = self._questions[place]
+        return len(question.u) == 1 or (question.after is not None and rows > self._bounds.rows)
+
+    def _has_time(self, place: int) -> bool:
+        """Whether work for a question may begin: it leads, or the time is not over."""
+        return (self._leads and place == 0) or time.monotonic() <= self._until
+
+    def _read(
+        self, reader: Reader, group: range, vertices: Any, sizes: Array, places: list[Array],
+        outcomes: list[Outcome],
+    ) -> None:  # fmt: skip
+        """Read what a group of questions asks, together; if that is too much, in halves. places: by
+        question, of what it asks among the vertices."""
+        if not self._has_time(group[0]):
+            return
+        chosen = np.unique(np.concatenate([places[i] for i in group]))
+        asked = [vertices[i] for i in chosen] if isinstance(vertices, list) else vertices[chosen]
+        try:
+            found = reader.read(asked, sizes[chosen])
+        except AnswerTooLarge as error:
+            if len(group) == 1:
+                outcomes[group[0]] = error
+                return
+            middle = len(group) // 2
+            for half in (group[:middle], group[middle:]):
+                self._read(reader, half, vertices, sizes, places, outcomes)
+            return
+        except Late:
+            if self._leads and group[0] == 0:
+                outcomes[0] = self._not_in_time(self._questions[0])
+            return
+        counts, order = np.diff(found.indptr), self._order(found, group)
+        for i in group:
+            at = np.searchsorted(chosen, places[i])
+            seen, rows = self._seen(self._questions[i]), int(counts[at].sum())
+            if rows > self._bounds.rows:
+                outcomes[i] = reader.too_large()
+            else:
+                outcomes[i] = self._answer(found, at, seen=seen, order=order, rows=rows)
+
+    def _answer(self, found: Neighbors, places: Array, **more: Any) -> Answer:
+        names = None if self._names is None else self._names.frozen()
+        moment, rows = self._moment, len(places)
+        return Answer(
+            self._kind, moment.version, moment.time, found, 0, rows, names, places, **more
+        )
+
+    def _in_pieces(self, reader: Reader, asked: int, degrees_of: Array) -> Outcome:
         """The answer to a question about long rows: of one vertex as much as there are room and
-        time for, of several all or nothing. leads: it gets a piece even if the time is over."""
-        parts: list[Neighbors] = []
+        time for, of several all or nothing."""
+        if not self._has_time(asked):
+            return None
+        question, parts = self._questions[asked], list[Neighbors]()
         counts = np.zeros(len(question.u), np.int64)
         vertices, is_alone, more = self._given([question.u]), len(question.u) == 1, False
         for place in np.flatnonzero(degrees_of).tolist():
@@ -349,14 +351,15 @@ class _Together:
             last = None if question.after is None else self._behind(question.after[place])
             is_whole = False
             while not is_whole:
-                room = self._max_rows - int(counts.sum())
-                is_late = time.monotonic() > self._until and not (leads and not parts)
-                if is_late and not (is_alone and parts):
-                    return self._not_in_time(question) if leads else None
+                room = self._bounds.rows - int(counts.sum())
+                is_late = bool(parts) and time.monotonic() > self._until
+                if is_late and not is_alone:
+                    is_first = self._leads and asked == 0
+                    return self._not_in_time(question) if is_first else None
                 if is_late or not room:
                     more = bool(len(reader.piece(vertex, last, 1).ids))
                     if more and not is_alone:
-                        return self._too_large(reader)
+                        return reader.too_large()
                     break
                 limit = min(reader.part, room)
                 found = reader.piece(vertex, last, limit)
@@ -365,23 +368,7 @@ class _Together:
                 is_whole = len(found.ids) < limit
                 last = None if is_whole else found.ids[-1:].tolist()[0]
         rows = replace(one_of(parts), indptr=np.concatenate([[0], np.cumsum(counts)]))
-        return Answer(
-            self._kind, self._moment.version, self._moment.time, rows, 0, len(counts),
-            None if self._names is None else self._names.frozen(), np.arange(len(counts)),
-            rows=len(rows.ids), more=more,
-        )  # fmt: skip
-
-    def _too_large(self, reader: Reader) -> AnswerTooLarge:
-        if reader.walks:
-            return AnswerTooLarge(
-                f"more than {self._most.edges:,} edges would be walked, or {self._max_rows:,} "
-                "vertices reached: ask for fewer vertices at once, or fewer steps; or take a "
-                "snapshot"
-            )
-        return AnswerTooLarge(
-            f"the answer has more than {self._max_rows:,} rows, the most of one answer here: ask "
-            "for fewer vertices at once, or take a snapshot"
-        )
+        return self._answer(rows, np.arange(len(counts)), rows=len(rows.ids), more=more)
 
     def _seen(self, question: Question) -> Array | None:
         """The id up to which rows are left out, for each vertex."""
@@ -396,9 +383,9 @@ class _Together:
             return None
         return name if self._graph_has_names() else id
 
-    def _order(self, found: Neighbors) -> Array | None:
-        """The ids of an answer in names, if any question leaves out rows of it."""
-        if not self._graph_has_names() or all(q.after is None for q in self._questions):
+    def _order(self, found: Neighbors, group: range) -> Array | None:
+        """The ids of an answer in names, if any question of it leaves out rows."""
+        if not self._graph_has_names() or all(self._questions[i].after is None for i in group):
             return None
         ids: Array = np.asarray(self._graph.names.look_up(column_of(found.ids, "ids")))
         return ids
@@ -430,21 +417,20 @@ def _listed(column: Vertices) -> list[Name]:
     return column if isinstance(column, list) else column.tolist()
 
 
-def _sums(values: Array, ends: Array) -> Array:
-    """The sum of each part of the values."""
-    return np.diff(np.concatenate([[0], np.cumsum(values)])[ends])
-
-
 # Neighbours ----------------------------------------------------------------------------------
 
 
 class Bounds(NamedTuple):
-    """What is read at most. until: of time.monotonic(); edges: walked for one vertex or question;
-    rows: of one answer."""
+    """What is read at most. until: of time.monotonic(); edges: walked for one question; rows: of
+    one answer."""
 
     until: float
     edges: int
     rows: int
+
+
+class Late(Exception):
+    """The time is over before an answer is whole."""
 
 
 def distinct(vertices: Vertices) -> tuple[Vertices, Array]:
@@ -498,84 +484,79 @@ class Reader:
         self._has_columns = kind is not Kind.HOPS
         named = getattr(graph, "names", None) is not None
         self.part = PART_EDGES if self.walks else PART_NAMES if named else PART_ROWS
-        self.refused: list[int] = []  # places of vertices from where too many edges are walked
-        self.first_too_large = False
 
-    def read(self, vertices: Vertices, sizes: Array, first: int) -> tuple[Neighbors, int]:
-        """(answers, how many vertices they are of): of all, unless the time is over, or the first
-        question, which is of the `first` vertices, has too much. sizes: the degrees."""
+    def too_large(self) -> AnswerTooLarge:
+        edges, rows = self._bounds.edges, self._bounds.rows
+        if self.walks:
+            return AnswerTooLarge(
+                f"more than {edges:,} edges would be walked, or {rows:,} vertices reached: ask for "
+                "fewer vertices at once, or fewer steps; or take a snapshot"
+            )
+        return AnswerTooLarge(
+            f"the answer has more than {rows:,} rows, the most of one answer here: ask for fewer "
+            "vertices at once, or take a snapshot"
+        )
+
+    def read(self, vertices: Vertices, sizes: Array) -> Neighbors:
+        """The neighbours of these vertices, whose degrees are `sizes`, part after part. Raises
+        AnswerTooLarge, and Late if the time is over after the first part."""
         parts: list[Neighbors] = []
         ends = np.cumsum(sizes)
-        done = rows = edges = 0
+        done = rows = walked = 0
         most = len(vertices)
         while done < len(vertices) or not parts:
+            if parts and time.monotonic() > self._bounds.until:
+                raise Late
             start = int(ends[done - 1]) if done else 0
             step = int(np.searchsorted(ends, start + self.part, "right")) - done
             step = max(1, min(step, most))
             part = vertices[done : done + step]
             if self.walks and len(part):
-                found, fits, walked = self._walked(part, sizes[done : done + step])
-                if found is None and fits == 0:
-                    break  # the time is over
-                most = fits if found is None else 2 * step
-                if found is None and fits < step:
-                    continue
+                room = self._bounds.edges - walked
+                found, count = self._walked(part, sizes[done : done + step], room)
                 if found is None:
-                    self.refused.append(done)
-                    found = Neighbors(np.zeros(2, np.int64), np.empty(0, np.uint32))
-                    walked = 0
-                edges += walked
+                    most = count
+                    continue
+                walked += count
+                most = 2 * step
             else:
                 found = self._call(part)
-            parts.append(_on_host(found))
+            parts.append(found.with_columns(to_host))
             done += len(part)
             rows += len(parts[-1].ids)
-            if done <= first and (rows > self._bounds.rows or edges > self._bounds.edges):
-                self.first_too_large = True
-                break
-            if rows > self._bounds.rows or time.monotonic() > self._bounds.until:
-                break
-        if done < first:  # nothing of it will be told
-            return _NOTHING, 0
-        return one_of(parts), done
+            if rows > self._bounds.rows:
+                raise self.too_large()
+        return one_of(parts)
 
     def piece(self, vertex: Vertices, after: Any, limit: int) -> Neighbors:
         """At most `limit` neighbours of one vertex, those behind `after`; None: the first ones.
         REQUIRES: not `walks`."""
-        found = _on_host(self._after(vertex, after, limit))
+        found = self._after(vertex, after, limit).with_columns(to_host)
         return found if self._has_columns else Neighbors(found.indptr, found.ids)
 
-    def _walked(self, part: Vertices, sizes: Array) -> tuple[Neighbors | None, int, int]:
-        """(what is reached, vertices, edges walked); (None, fewer vertices to try) if they are too
-        many, (None, 1) of one vertex if its edges are, (None, 0) if the time is over."""
-        bounds, count = self._bounds, len(part)
-        before, edges = -1, int(sizes.sum())
-        for k in range(1, self._k):
-            if edges > bounds.edges:
-                return None, max(1, count // 4), edges
-            reached = _on_host(self._graph.hops(part, k))
-            if len(reached.ids) == before:
-                return reached, count, edges  # nothing more can be reached
+    def _walked(self, part: Vertices, sizes: Array, room: int) -> tuple[Neighbors | None, int]:
+        """(what is reached, edges walked); (None, fewer vertices to try at once) if these edges are
+        many. Raises AnswerTooLarge if they are more than `room`, and Late."""
+        before, each = -1, sizes
+        for k in range(1, self._k + 1):
+            edges = int(each.sum())
+            if edges > room:
+                raise self.too_large()
+            if edges > self.part and k > 1 and len(part) > 1:
+                fits = int(np.searchsorted(np.cumsum(each), self.part, "right"))
+                return None, max(1, min(fits, len(part) - 1))
+            reached = self._graph.hops(part, k).with_columns(to_host)
+            if k == self._k or len(reached.ids) == before:
+                break  # nothing more can be reached
             before = len(reached.ids)
             ids, where = distinct(
                 reached.ids.tolist() if reached.ids.dtype == object else reached.ids
             )
-            found = degrees(self._graph.degree, ids, bounds.until, bounds.edges)
+            found = degrees(self._graph.degree, ids, self._bounds.until, room)
             if len(found) < len(ids):
-                over = int(found.sum()) > bounds.edges
-                return None, max(1, count // 4) if over else 0, edges
+                raise self.too_large() if int(found.sum()) > room else Late
             each = sizes + np.diff(np.concatenate([[0], np.cumsum(found[where])])[reached.indptr])
-            edges = int(each.sum())
-            if edges > self.part and count > 1:
-                fits = int(np.searchsorted(np.cumsum(each), self.part, "right"))
-                return None, max(1, min(fits, count - 1)), edges
-        if edges > bounds.edges:
-            return None, max(1, count // 4), edges
-        return self._call(part), count, edges
-
-
-def _on_host(found: Neighbors) -> Neighbors:
-    return Neighbors(*map(to_host, (found.indptr, found.ids, found.weights, found.times)))
+        return reached, edges
 
 
 def one_of(parts: list[Neighbors]) -> Neighbors:

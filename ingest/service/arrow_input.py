@@ -1,9 +1,9 @@
 """The columns of a stream of Arrow's IPC format, from a client that nobody trusts.
 
 Idea: an uncompressed stream holds what it says, byte for byte, so its columns take no more memory
-than the body they are read from. The heads of all messages are read first: some bytes of a
-compressed batch become gigabytes, and a batch may promise any number of rows. Types are checked
-before batches are read, and every batch is validated, because offsets in it may point anywhere.
+than the body they are read from. The heads of all messages are read first, since some bytes of a
+compressed batch become gigabytes. Types are checked before batches are read, and every batch is
+validated, because offsets in it may point anywhere.
 
 Integers and floats, text, also dictionary-encoded, and timestamps, which become ms since 1970. The
 heads are FlatBuffers; the fields that are wanted of them are found by hand:
@@ -11,7 +11,7 @@ heads are FlatBuffers; the fields that are wanted of them are found by hand:
     table            := int32 back to its vtable; vtable := uint16 size, uint16 of the table, uint16
                         each: a field by its place in it, 0 if it is absent
     Message          := version, header_type, header, bodyLength
-    RecordBatch      := length (int64), nodes, buffers, compression
+    RecordBatch      := length, nodes, buffers, compression
     DictionaryBatch  := id, data (a RecordBatch), isDelta
 
 Source: the specification of Arrow's columnar format, "Encapsulated message format".
@@ -23,8 +23,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from lpma.arguments.times import milliseconds
 from lpma.errors import BatchError
 
@@ -32,7 +30,7 @@ from ..errors import RecordError
 
 MAX_COLUMNS = 16
 MAX_BATCHES = 4096
-_HEADER, _DATA, _LENGTH, _COMPRESSION = 2, 1, 0, 3  # places in their tables
+_HEADER, _DATA, _COMPRESSION = 2, 1, 3  # places in their tables
 
 Check = Callable[[str, Any], bool]  # whether a column of this name may be of this type
 
@@ -46,7 +44,7 @@ def read_columns(
 
     try:
         messages = list(pyarrow.ipc.MessageReader.open_stream(body))
-        _check_heads(messages, max_rows)
+        _check_heads(messages)
         schema = pyarrow.ipc.read_schema(messages[0])
         _check_schema(schema, fits)
         if any(map(pyarrow.types.is_dictionary, schema.types)):
@@ -55,6 +53,8 @@ def read_columns(
             batches = [pyarrow.ipc.read_record_batch(each, schema) for each in messages[1:]]
         for batch in batches:
             batch.validate(full=True)
+        if sum(batch.num_rows for batch in batches) > max_rows:
+            raise RecordError(f"more than {max_rows:,} rows: send it in parts", "oversized")
         table = pyarrow.Table.from_batches(batches, schema)
     except RecordError:
         raise
@@ -68,39 +68,30 @@ def read_columns(
 # Heads ---------------------------------------------------------------------------------------
 
 
-def _check_heads(messages: list[Any], max_rows: int) -> None:
+def _check_heads(messages: list[Any]) -> None:
     """Raise ValueError for messages that are not a schema and then batches: PyArrow reads any as a
     schema, and one of unknown type, which nothing verifies, crashes the process. Raise RecordError
-    for batches that are compressed, or promise too much."""
+    for batches that are compressed, or many."""
     if messages[0].type != "schema":
         raise ValueError("the first message is not a schema")
-    rows = 0
-    for batches, message in enumerate(messages[1:], 1):
+    if len(messages) > MAX_BATCHES:
+        raise RecordError(f"more than {MAX_BATCHES:,} batches: send it in parts", "oversized")
+    for message in messages[1:]:
         if message.type not in ("record batch", "dictionary"):
             raise ValueError(f"a message after the schema is no batch: {message.type}")
-        length, is_compressed = _head_of(message)
-        rows += length if message.type == "record batch" else 0
-        if is_compressed:
+        if _is_compressed(message):
             raise RecordError(
                 "the record batches are compressed: write the stream without compression"
             )
-        if length < 0 or rows > max_rows or batches > MAX_BATCHES:
-            raise RecordError(
-                f"more than {max_rows:,} rows, or {MAX_BATCHES:,} batches: send it in parts",
-                "oversized",
-            )
 
 
-def _head_of(message: Any) -> tuple[int, bool]:
-    """(rows, whether they are compressed) of a batch. Raises struct.error or ValueError if its head
-    is damaged."""
+def _is_compressed(message: Any) -> bool:
+    """Whether a batch is. Raises struct.error or ValueError if its head is damaged."""
     data = message.metadata.to_pybytes()
     batch = _table_at(data, _field(data, _table_at(data, 0), _HEADER))
     if message.type == "dictionary":
         batch = _table_at(data, _field(data, batch, _DATA))
-    at = _field(data, batch, _LENGTH)
-    rows = struct.unpack_from("<q", data, at)[0] if at else 0
-    return int(rows), _field(data, batch, _COMPRESSION) != 0
+    return _field(data, batch, _COMPRESSION) != 0
 
 
 def _table_at(data: bytes, at: int) -> int:
@@ -163,8 +154,7 @@ def _values(column: Any, name: str, nullable: str) -> Any:
 
 
 def _numbers(column: Any, name: str) -> Any:
-    chunks = [np.asarray(chunk) for chunk in column.chunks]
-    values = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0)])
+    values = column.to_numpy()
     if values.dtype.kind == "M":
         try:
             return milliseconds(values, name)

@@ -194,6 +194,6 @@ class Shared(Generic[Result]):
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:
-    """An error that nobody is left to be told is none of the loop's."""
+    """Note that an error was seen, or asyncio would log it where nobody waits any more."""
     if not future.cancelled():
         future.exception()

@@ -19,13 +19,10 @@ Answers have, by form:
               form of the log's replies: uint32 or uint64, int64 where some are negative, or text
     arrow     one record batch, whose schema has the version, the time and the cursor as metadata;
               neighbours are rows of (of: which vertex of those asked, id, weight, time)
-
-Long columns are written piece by piece, so that a thread that writes one lets others run.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,18 +52,18 @@ Array = npt.NDArray[Any]
 Column = list[Name] | Array
 
 JSON, MSGPACK, ARROW = "json", "msgpack", "arrow"
-MEDIA_TYPES = {
-    "application/json": JSON,
-    "application/msgpack": MSGPACK,
-    "application/vnd.msgpack": MSGPACK,
-    "application/x-msgpack": MSGPACK,
-    "application/vnd.apache.arrow.stream": ARROW,
-}
+Forms = tuple[tuple[str, str], ...]  # (media type, form), the form that is preferred first
+FORMS: Forms = (
+    ("application/json", JSON),
+    ("application/msgpack", MSGPACK),
+    ("application/vnd.msgpack", MSGPACK),
+    ("application/x-msgpack", MSGPACK),
+    ("application/vnd.apache.arrow.stream", ARROW),
+)
 CONTENT_TYPES = {JSON: b"application/json", MSGPACK: b"application/msgpack",
                  ARROW: b"application/vnd.apache.arrow.stream"}  # fmt: skip
 
 MAX_CONTAINERS = 4  # of a body: the object itself, and its columns
-PIECE = 8192  # values written at once
 VERTICES = ("src", "dst", "u", "v")  # fields of bodies that are columns of vertices
 _QUALITY = re.compile(r"q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
 
@@ -75,35 +72,35 @@ _QUALITY = re.compile(r"q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE
 
 
 @lru_cache(256)
-def accepted(accept: str) -> str:
-    """The form of the answer that an Accept header asks for; JSON where several are as good.
+def accepted(accept: str, forms: Forms = FORMS) -> str:
+    """The form of the answer that an Accept header asks for; the first where several are as good.
     Raises Problem 406."""
     if not accept:
-        return JSON
+        return forms[0][1]
     best: dict[str, tuple[int, float]] = {}  # form: (how specific, quality)
     for item in accept.split(",")[:64]:
         name, _, parameters = item.partition(";")
         name = name.strip().lower()
         found = _QUALITY.search(parameters)
         quality = float(found[1]) if found else 1.0
-        for media, form in MEDIA_TYPES.items():
+        for media, form in forms:
             ranks = {media: 2, "application/*": 1, "*/*": 0}
             if name in ranks:
                 best[form] = max(best.get(form, (-1, 0.0)), (ranks[name], quality))
-    wanted = [(quality, form) for form, (_, quality) in best.items() if quality > 0]
-    if not wanted:
-        raise Problem(406, f"Accept: answers come as {', '.join(MEDIA_TYPES)}")
-    most = max(quality for quality, _ in wanted)
-    return next(form for form in CONTENT_TYPES if (most, form) in wanted)
+    most = max((quality for _, quality in best.values()), default=0.0)
+    if most == 0:
+        raise Problem(406, f"Accept: answers come as {', '.join(dict(forms))}")
+    return next(form for _, form in forms if form in best and best[form][1] == most)
 
 
 @lru_cache(256)
-def form_of(content_type: str) -> str:
+def form_of(content_type: str, forms: Forms = FORMS) -> str:
     """The form of a body with this Content-Type. Raises Problem 415."""
-    form = MEDIA_TYPES.get(content_type.partition(";")[0].strip().lower())
+    known = dict(forms)
+    form = known.get(content_type.partition(";")[0].strip().lower())
     if form is None:
         said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
-        raise Problem(415, f"Content-Type: {said}: send {', '.join(MEDIA_TYPES)}")
+        raise Problem(415, f"Content-Type: {said}: send {', '.join(known)}")
     return form
 
 
@@ -112,19 +109,20 @@ def form_of(content_type: str) -> str:
 
 def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Message:
     """A body, whose vertices are not yet looked at. Raises Problem or RecordError."""
-    if len(data) > limits.max_body_bytes:
-        raise too_many(
-            f"the body has {len(data):,} bytes, and at most {limits.max_body_bytes:,} are taken"
-        )
     most = 2 * limits.max_rows + 16  # values
     if form == JSON:
-        return _of_json(data, kind, most)
+        if data.count(b",") >= most:  # what strings hold counts for nothing
+            outside = STRING.sub(b"", data)
+            if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
+                raise malformed("it nests: a body is one object of lists")
+            if outside.count(b",") >= most:
+                raise RecordError(f"it has more than {most:,} values", "oversized")
+        return read_json(data, kind)
     if form == MSGPACK:
         fields = _of_msgpack(data, kind, limits, most)
     else:
         fields = _of_arrow(data, limits)
-    # Vertices are looked at by `vertices`, once.
-    columns = {name: fields[name] for name in VERTICES if _is_column(fields.get(name))}
+    columns = {name: x for name, x in fields.items() if isinstance(x, np.ndarray)}
     try:
         body = msgspec.convert(fields | dict.fromkeys(columns, ()), kind)
     except msgspec.ValidationError as error:
@@ -134,27 +132,21 @@ def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Mess
     return body
 
 
-def _is_column(value: Any) -> bool:
-    return isinstance(value, list | np.ndarray)
-
-
 @lru_cache
-def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+def decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _of_json(data: bytes, kind: type[Message], most: int) -> Message:
-    if data.count(b",") >= most:  # what strings hold counts for nothing
-        outside = STRING.sub(b"", data)
-        if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
-            raise malformed("it nests: a body is one object of lists")
-        if outside.count(b",") >= most:
-            raise RecordError(f"it has more than {most:,} values", "oversized")
+def read_json(data: bytes, kind: type[Message], repeated: int = 400) -> Message:
+    """The object of that type. Raises Problem, of status `repeated` where a field appears twice."""
     try:
-        body: Message = _decoder(kind).decode(data)
-        given = sum(getattr(body, name) not in (None, UNSET) for name in kind.__struct_fields__)
-        if names_twice(data, given) and names_twice(data, len(msgspec.json.decode(data))):
-            raise malformed("a field appears twice")
+        body: Message = decoder_of(kind).decode(data)
+        values = msgspec.structs.astuple(body)
+        given = len(values) - values.count(None)
+        if data.count(b":") != given:  # some are UNSET, or there is a colon in a text
+            given -= values.count(UNSET)
+            if _has_more(data, given) and _has_more(data, len(msgspec.json.decode(data))):
+                raise Problem(repeated, "a field appears twice")
         return body
     except msgspec.ValidationError as error:
         problem = refused(error, kind)
@@ -167,7 +159,7 @@ def _of_json(data: bytes, kind: type[Message], most: int) -> Message:
     raise problem
 
 
-def names_twice(data: bytes, fields: int) -> bool:
+def _has_more(data: bytes, fields: int) -> bool:
     """Whether an object in JSON, in which there is no other, has more than so many fields."""
     return data.count(b":") != fields and STRING.sub(b"", data).count(b":") != fields
 
@@ -218,8 +210,7 @@ def _of_arrow(data: bytes, limits: Limits) -> dict[str, Any]:
 def _is_plain(name: str, kind: Any) -> bool:
     from pyarrow import types
 
-    is_number = types.is_integer(kind) or types.is_floating(kind)
-    return is_number or is_text(kind) or bool(types.is_null(kind))
+    return is_text(kind) or bool(types.is_integer(kind) or types.is_null(kind))
 
 
 # Vertices ------------------------------------------------------------------------------------
@@ -238,30 +229,28 @@ def vertices(body: Any, name: str, named: bool, max_rows: int) -> Column:
 
 
 def check_vertices(column: Column, name: str, named: bool) -> None:
-    """Raise RecordError unless each is a vertex of such a graph."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        least, most = int(column.min(initial=0)), int(column.max(initial=0))
-        if named or (least >= 0 and most <= MAX_VERTEX):
-            return
-    items: Any = column if isinstance(column, list) else column.tolist()
-    if set(map(type, items)) <= {int}:
-        low, high = (MIN_NAME, MAX_NAME) if named else (0, MAX_VERTEX)
-        if not items or (low <= min(items) and max(items) <= high):
-            return
-    for row, value in enumerate(items):
-        _check_vertex(value, f"{name}[{row}]", named)
-
-
-def _check_vertex(value: Any, what: str, named: bool) -> None:
-    if type(value) is str and named:
-        text_name(value, what)
-    elif type(value) is not int:
-        expected = "an integer of 64 bits or text" if named else "an integer"
-        hint = "; this graph has ids, no names" if type(value) is str else ""
-        raise RecordError(f"{what} is {type(value).__name__}: a vertex is {expected}{hint}")
+    """Raise RecordError unless each is a vertex of such a graph. REQUIRES: they are integers or
+    text."""
+    low, high = (MIN_NAME, MAX_NAME) if named else (0, MAX_VERTEX)
+    items: Any = column
+    ends: Any = ()
+    is_whole = isinstance(column, np.ndarray) and column.dtype.kind in "iu"
+    if is_whole:
+        ends = items.min(initial=0), items.max(initial=0)
     else:
-        low, high = (MIN_NAME, MAX_NAME) if named else (0, MAX_VERTEX)
-        if not low <= value <= high:
+        items = list(column)
+        is_whole = set(map(type, items)) <= {int}
+        if is_whole:
+            ends = min(items, default=0), max(items, default=0)
+    if is_whole and low <= ends[0] and ends[1] <= high:
+        return
+    for row, value in enumerate(items):
+        what = f"{name}[{row}]"
+        if type(value) is str and not named:
+            raise RecordError(f"{what} is text: this graph has ids, no names")
+        if type(value) is str:
+            text_name(value, what)
+        elif not low <= value <= high:
             raise RecordError(f"{what} lies outside {low} … {high}")
 
 
@@ -277,8 +266,6 @@ def marks(after: list[Any] | None, rows: int, named: bool) -> list[Name | None] 
 
 
 # Answers -------------------------------------------------------------------------------------
-
-_to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(slots=True, eq=False)
@@ -305,7 +292,7 @@ def page_of(answer: Answer) -> Page:
     lo, hi, joint = answer.lo, answer.hi, answer.joint
     value: Edges | Neighbors | Array
     if isinstance(joint, Edges):
-        value = Edges(joint.found[lo:hi], _part(joint.weights, lo, hi), _part(joint.times, lo, hi))
+        value = joint.rows(lo, hi)
     elif isinstance(joint, Neighbors):
         value = _neighbors_of(answer, joint)
     else:
@@ -335,10 +322,6 @@ def _neighbors_of(answer: Answer, joint: Neighbors) -> Neighbors:
     return Neighbors(indptr, ids, *columns)
 
 
-def _part(column: Array | None, lo: int, hi: int) -> Array | None:
-    return None if column is None else column[lo:hi]
-
-
 def encoded(page: Page, form: str) -> bytes:
     """The reply's body."""
     if form == JSON:
@@ -362,43 +345,17 @@ def _columns(page: Page) -> dict[str, Array]:
 
 
 def _json(page: Page) -> bytes:
-    head: dict[str, Any] = {"version": page.version, "time": page.time}
-    value, columns = page.value, _columns(page)
+    """msgspec writes null for an infinity, which an overflown sum of weights is."""
+    value = page.value
+    fields: dict[str, Any] = {"version": page.version, "time": page.time}
+    for name, column in _columns(page).items():
+        if isinstance(value, Edges) and name != "found" and not value.found.all():
+            column = column.astype(object)
+            column[~value.found] = None
+        fields[name] = column.tolist()
     if isinstance(value, Neighbors):
-        columns["ids"] = value.ids
-    found = value.found if isinstance(value, Edges) and not value.found.all() else None
-    if page.rows <= PIECE:
-        for name, column in columns.items():
-            head[name] = _listed(column, found if name != "found" else None)
-        if isinstance(value, Neighbors):
-            head["cursor"] = page.cursor
-        return _to_json(head).encode()
-    parts = [_to_json(head)[:-1]]
-    for name, column in columns.items():
-        parts += f',"{name}":[', _in_pieces(column, found if name != "found" else None), "]"
-    if isinstance(value, Neighbors):
-        parts.append(f',"cursor":{_to_json(page.cursor)}')
-    return "".join([*parts, "}"]).encode()
-
-
-def _in_pieces(column: Array, found: Array | None) -> str:
-    starts = range(0, len(column), PIECE)
-    pieces = []
-    for i in starts:
-        part = None if found is None else found[i : i + PIECE]
-        pieces.append(_to_json(_listed(column[i : i + PIECE], part))[1:-1])
-    return ",".join(pieces)
-
-
-def _listed(column: Array, found: Array | None) -> list[Any]:
-    """Values for JSON, which has no infinity: an overflown sum of weights is null."""
-    values: list[Any] = column.tolist()
-    if column.dtype.kind == "f" and not np.isfinite(column).all():
-        values = [value if abs(value) < np.inf else None for value in values]
-    if found is not None:
-        there = found.tolist()
-        values = [v if is_there else None for v, is_there in zip(values, there, strict=True)]
-    return values
+        fields |= {"ids": value.ids.tolist(), "cursor": page.cursor}
+    return msgspec.json.encode(fields)
 
 
 # msgpack -------------------------------------------------------------------------------------

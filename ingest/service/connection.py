@@ -193,29 +193,24 @@ class ParseScheduler:
 class _Flow(FlowControl):
     """uvicorn's, with a second reason not to read: what came is not parsed yet."""
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__(transport)
-        self._is_held = False
+    _is_held = False
 
-    def hold(self) -> None:
-        if not self._is_held and not self.read_paused:
-            self._transport.pause_reading()
-        self._is_held = True
-
-    def let_go(self) -> None:
-        if self._is_held and not self.read_paused:
-            self._transport.resume_reading()
-        self._is_held = False
+    def hold(self, is_held: bool) -> None:
+        self._change(is_held, self.read_paused)
 
     def pause_reading(self) -> None:
-        if not self.read_paused and not self._is_held:
-            self._transport.pause_reading()
-        self.read_paused = True
+        self._change(self._is_held, True)
 
     def resume_reading(self) -> None:
-        if self.read_paused and not self._is_held:
+        self._change(self._is_held, False)
+
+    def _change(self, is_held: bool, is_paused: bool) -> None:
+        before, now = self._is_held or self.read_paused, is_held or is_paused
+        self._is_held, self.read_paused = is_held, is_paused
+        if now and not before:
+            self._transport.pause_reading()
+        elif before and not now:
             self._transport.resume_reading()
-        self.read_paused = False
 
 
 class Connection(HttpToolsProtocol):
@@ -344,11 +339,10 @@ class Connection(HttpToolsProtocol):
         self.parse(data[:share])
         if self.transport.is_closing():
             self._pending = b""
-        elif self._pending:
-            self._flow.hold()
+            return
+        self._flow.hold(bool(self._pending))
+        if self._pending:
             self._scheduler.wait(self)
-        else:
-            self._flow.let_go()
 
     def go_on(self) -> None:
         """Parse the next share."""

@@ -1,20 +1,26 @@
-"""What the endpoints share: what is served, the bounds, and what is closed at the end."""
+"""What the endpoints share: what is served, the bounds, what is counted, and what is closed at the
+end."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..pipeline.graph_requests import GraphRequests
+from ..timers import Stage
 from ..types import Closing
-from .figures import Figures
 
 if TYPE_CHECKING:
+    from starlette.types import Scope
+
     import lpma
 
     from ..pipeline.pipeline import Pipeline
     from ..results.figures import Rule
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,25 @@ class Limits:
     max_watchers: int = 64  # of events
     max_connections: int = 1024
     max_requests: int = 512  # at once
+
+
+class Figures:
+    """What a service counts of itself. An endpoint is the path of its route, not the path that was
+    asked for, so that no client can make the figures many. Written by the event loop alone, and
+    read from any thread."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, int]] = Counter()  # (endpoint, method, status)
+        self.seconds: defaultdict[str, Stage] = defaultdict(Stage)  # by endpoint
+        self.in_progress = 0
+        self.connections: Callable[[], int] | None = None  # how many there are; set by the server
+
+    def note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count one request that has been answered."""
+        endpoint = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self.requests[endpoint, method, status] += 1
+        self.seconds[endpoint].add(seconds)
 
 
 @dataclass(eq=False)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PROBES = frozenset({"/healthz", "/readyz"})
 
+GONE = 499  # the status of a request without an answer: its client went
+
 _BODIES_BYTES = 256 << 20  # of all requests
 _HALF_BYTES = 48 << 20  # of bodies that are not whole
 
@@ -68,8 +70,7 @@ class Exchange:
         self._task: asyncio.Task[None] | None = None  # that waits for the body
         self._is_options = False
         self.receive: Receive = receive
-        self.begun = False
-        self.started = False
+        self.status = GONE  # of the answer, once it begins
         self.evicted = False  # its body made room for others
 
     def begin(self, headers: dict[bytes, str]) -> None:
@@ -78,10 +79,8 @@ class Exchange:
         if has_body:
             self.receive = self._read
         if self._scope["method"] in SAFE and self._scope["path"] in PROBES:
-            self.begun = True
             return
         self._check_room()
-        self.begun = True
         if has_body and self._scope["method"] not in SAFE:
             self._task = asyncio.current_task()
         else:
@@ -99,11 +98,7 @@ class Exchange:
     def end(self) -> None:
         self._leave_halves()
         self._load.body_bytes -= self._body_bytes
-        self._release()
-
-    def _release(self) -> None:
         self._load.requests -= self._counts
-        self._counts = False
 
     # The body --------------------------------------------------------------------------------
 
@@ -148,7 +143,7 @@ class Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
+            self.status = message["status"]
             self._harden(message)
         elif self._is_options:
             message["body"] = b""
@@ -167,7 +162,8 @@ class Exchange:
         if there.get(b"content-type", b"").startswith(b"text/event-stream"):
             # It is counted by its endpoint, and ended by the server.
             self._scope["state"][ENDLESS] = True
-            self._release()
+            self._load.requests -= self._counts
+            self._counts = False
 
 
 def too_long(limits: Limits) -> Problem:

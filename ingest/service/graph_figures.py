@@ -1,9 +1,9 @@
 """What is served, in figures: GET /v1/graph.
 
-All of them are read in one turn of the stream, so they are of one version, and several who ask at
-once share them: unless somebody was told of a newer version before he asked. The vertices present
-are counted beside the stream, from a copy of the graph, at most every `COUNT_S`, and more rarely
-where that takes long: it gets a hundredth of the time.
+All of them are read in one turn of the stream, so they are of one version. Several who ask at once
+share them, unless anybody was told of a newer version before. The vertices present are counted
+beside the stream, from a copy of the graph, at most every `COUNT_S`, and for at most a hundredth of
+the time.
 """
 
 from __future__ import annotations

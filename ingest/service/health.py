@@ -4,7 +4,7 @@ figures.
     /healthz    200 while the process answers at all
     /readyz     200 while the stream steps and its source answers; else 503, and why. A service is
                 made once a resume's replay is done, so that is no question here
-    /metrics    the figures of the pipeline (ingest/metrics) and of the service (figures.py)
+    /metrics    the figures of the pipeline (ingest/metrics) and of the service (context.py)
 
 Tricks: the stream shows that it steps by coming to a turn, which is asked for and not waited
 for long: a probe has a second. A scrape reads the graph, which may wait for a batch, so it is made
@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -25,9 +24,7 @@ from starlette.responses import JSONResponse, Response
 
 from lpma.dependencies import MissingPackage
 
-from ..timers import BOUNDS_S
-from .context import Context
-from .figures import Figures
+from .context import Context, Figures
 from .problems import Problem
 
 if TYPE_CHECKING:
@@ -143,44 +140,34 @@ def _registry(context: Context) -> CollectorRegistry:
     registry = CollectorRegistry()
     if context.pipeline is not None:
         registry.register(PipelineCollector(context.pipeline))
-    registry.register(_collector(lambda: _of_service(context.figures)))
+    ours: Any = _ServiceCollector(context.figures)
+    registry.register(ours)
     return registry
 
 
-def _collector(collect: Callable[[], Iterator[Metric]]) -> Any:
-    from prometheus_client.registry import Collector
+class _ServiceCollector:
+    """The figures of a service; Prometheus' own base is there only where its package is."""
 
-    class Collecting(Collector):
-        def collect(self) -> Iterator[Metric]:
-            return collect()
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
 
-    return Collecting()
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+        from ..metrics import histogram
 
-def _of_service(figures: Figures) -> Iterator[Metric]:
-    from prometheus_client.core import (
-        CounterMetricFamily,
-        GaugeMetricFamily,
-        HistogramMetricFamily,
-    )
-
-    labels = ["endpoint", "method", "status"]
-    requests = CounterMetricFamily("lpma_http_requests", "Requests answered", labels=labels)
-    for (endpoint, method, status), count in sorted(figures.requests.copy().items()):
-        requests.add_metric([endpoint, method, str(status)], count)
-    yield requests
-    seconds = HistogramMetricFamily(
-        "lpma_http_request_seconds", "From a request's head to its answer's end", labels=labels[:1]
-    )
-    bounds = [*map(str, BOUNDS_S), "+Inf"]
-    for endpoint, taken in sorted(figures.seconds.copy().items()):
-        buckets = zip(bounds, accumulate(taken.counts), strict=True)
-        seconds.add_metric([endpoint], list(buckets), sum_value=taken.total)
-    yield seconds
-    yield GaugeMetricFamily(
-        "lpma_http_requests_in_progress", "Requests being answered", figures.in_progress
-    )
-    if figures.connections is not None:
+        figures, labels = self._figures, ["endpoint", "method", "status"]
+        requests = CounterMetricFamily("lpma_http_requests", "Requests answered", labels=labels)
+        for (endpoint, method, status), count in sorted(figures.requests.copy().items()):
+            requests.add_metric([endpoint, method, str(status)], count)
+        yield requests
+        said = "From a request's head to its answer's end"
+        seconds = sorted(figures.seconds.copy().items())
+        yield histogram("lpma_http_request_seconds", said, "endpoint", seconds)
         yield GaugeMetricFamily(
-            "lpma_http_connections", "Clients that are connected", figures.connections()
+            "lpma_http_requests_in_progress", "Requests being answered", figures.in_progress
         )
+        if figures.connections is not None:
+            yield GaugeMetricFamily(
+                "lpma_http_connections", "Clients that are connected", figures.connections()
+            )

@@ -47,26 +47,18 @@ Steps = Annotated[
 Count = Annotated[int, Meta(ge=0)]
 
 
-def _text(description: str) -> Any:
-    return Meta(min_length=1, description=description)
+def _said(description: str, **bounds: Any) -> Meta:
+    return Meta(description=description, **bounds)
 
 
 # Bodies --------------------------------------------------------------------------------------
 
 _LAST = "neighbour that is known already"
-_Marks = Annotated[
-    list[Vertex | None] | None,
-    Meta(description=f"For each vertex the last {_LAST}, or null: only rows above it are wanted."),
-]
-_BodyCursor = Annotated[
-    Annotated[str, Meta(min_length=1)] | None,
-    Meta(description="Of the page before; it stands alone."),
-]
 
 
 class EdgesBody(Struct, forbid_unknown_fields=True):
-    src: Annotated[Column, Meta(description="The sources.")]
-    dst: Annotated[Column, Meta(description="The targets, as many.")]
+    src: Annotated[Column, _said("The sources.")]
+    dst: Annotated[Column, _said("The targets, as many.")]
 
 
 class DegreeBody(Struct, forbid_unknown_fields=True):
@@ -80,8 +72,13 @@ class VerticesBody(Struct, forbid_unknown_fields=True):
 class PagedBody(Struct, forbid_unknown_fields=True):
     """Of a query whose answer comes in pages. The vertices are required, but beside `cursor`."""
 
-    after: _Marks = None
-    cursor: _BodyCursor = None
+    after: Annotated[
+        list[Vertex | None] | None,
+        _said(f"For each vertex the last {_LAST}, or null: only rows above it are wanted."),
+    ] = None
+    cursor: Annotated[
+        Annotated[str, Meta(min_length=1)] | None, _said("Of the page before; it stands alone.")
+    ] = None
 
 
 class SuccessorsBody(PagedBody):
@@ -97,68 +94,37 @@ class HopsBody(PagedBody):
     k: Steps | UnsetType = UNSET
 
 
-Kinds = Literal["append", "delete", "add_vertex", "remove_vertex"]
+Kinds = (
+    Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
+    | Annotated[int, Meta(ge=0, le=4)]
+)
 UpdateKind = Annotated[Kinds, Meta(extra_json_schema={"$ref": f"{SCHEMAS}Kind"})]
-_Targets = Annotated[
-    list[Vertex | None],
-    Meta(
-        description="null where an operation on one vertex has none; without any, it may be left "
-        "out"
-    ),
-]
 
 
-class UpdateColumns(Struct):
+class UpdateColumns(Struct, forbid_unknown_fields=True):
     src: list[Vertex]
-    dst: _Targets | UnsetType = UNSET
-    weight: list[float] | UnsetType = UNSET
-    time: list[int] | UnsetType = UNSET
-    kind: list[UpdateKind] | UnsetType = UNSET
-    source: str | UnsetType = UNSET
-    seq: Count | UnsetType = UNSET
+    dst: Annotated[
+        list[Vertex | None] | None,
+        _said("null where an operation on one vertex has none; without any, it may be left out"),
+    ] = None
+    weight: list[float] | None = None
+    time: list[int] | None = None
+    kind: list[UpdateKind] | None = None
+    source: str | None = None
+    seq: Count | None = None
 
 
-class UpdateRow(Struct):
-    src: Vertex
-    dst: Vertex | UnsetType = UNSET
-    weight: float | UnsetType = UNSET
-    time: int | UnsetType = UNSET
-    kind: UpdateKind | UnsetType = UNSET
-    source: str | UnsetType = UNSET
-    seq: Count | UnsetType = UNSET
+class UpdateRow(Struct, forbid_unknown_fields=True):
+    src: Vertex | None = None
+    dst: Vertex | None = None
+    weight: float | None = None
+    time: int | None = None
+    kind: UpdateKind | None = None
+    source: str | None = None
+    seq: Count | None = None
 
 
 # Parameters ----------------------------------------------------------------------------------
-
-_After = Annotated[str, _text(f"The last {_LAST}: only rows above it are wanted.")]
-_Cursor = Annotated[str, _text("Of the page before.")]
-_Wait = Annotated[
-    Literal["applied"],
-    Meta(description="Answer when the updates are in the graph, with the version."),
-]
-_Source = Annotated[
-    str,
-    Meta(
-        min_length=1, extra_json_schema={"maxLength": MAX_TEXT_BYTES},
-        description="Who sends, for what is sent again; with seq.",
-    ),
-]  # fmt: skip
-_Seq = Annotated[
-    int,
-    Meta(
-        ge=0, le=2**63 - 1,
-        description="The number of this request, rising with each of its source.",
-    ),
-]  # fmt: skip
-_Format = Annotated[Literal["arrow", "npz"], Meta(description="What comes; absent: by Accept.")]
-_Compact = Annotated[
-    Literal["true", "false"], Meta(description="Only rows that are vertices, renumbered.")
-]
-_EventId = Annotated[str, Meta(description="Go on after the event with this id.")]
-_Recent = Annotated[
-    int, Meta(ge=0, le=RING, description="Begin with so many of the events before.")
-]
-_Limit = Annotated[int, Meta(ge=1, le=MOST_SHOWN, description="The most neighbours.")]
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -166,12 +132,31 @@ class NoQuery(Struct, forbid_unknown_fields=True):
 
 
 class PagedQuery(Struct, forbid_unknown_fields=True):
-    after: _After | UnsetType = UNSET
-    cursor: _Cursor | UnsetType = UNSET
+    after: (
+        Annotated[str, _said(f"The last {_LAST}: only rows above it are wanted.", min_length=1)]
+        | UnsetType
+    ) = UNSET
+    cursor: Annotated[str, _said("Of the page before.", min_length=1)] | UnsetType = UNSET
 
 
 class HopsQuery(PagedQuery):
     k: Steps | UnsetType = UNSET
+
+
+_Wait = Annotated[
+    Literal["applied"], _said("Answer when the updates are in the graph, with the version.")
+]
+_Source = Annotated[
+    str,
+    _said(
+        "Who sends, for what is sent again; with seq.",
+        min_length=1, extra_json_schema={"maxLength": MAX_TEXT_BYTES},
+    ),
+]  # fmt: skip
+_Seq = Annotated[
+    int,
+    _said("The number of this request, rising with each of its source.", ge=0, le=2**63 - 1),
+]
 
 
 class UpdatesQuery(Struct, forbid_unknown_fields=True):
@@ -181,65 +166,51 @@ class UpdatesQuery(Struct, forbid_unknown_fields=True):
 
 
 class SnapshotQuery(Struct, forbid_unknown_fields=True):
-    format: _Format | UnsetType = UNSET
-    compact: _Compact = "false"
+    format: (
+        Annotated[Literal["arrow", "npz"], _said("What comes; absent: by Accept.")] | UnsetType
+    ) = UNSET
+    compact: Annotated[
+        Literal["true", "false"], _said("Only rows that are vertices, renumbered.")
+    ] = "false"
 
 
 class EventsQuery(Struct, forbid_unknown_fields=True):
-    after: _EventId = ""
-    recent: _Recent = 0
+    after: Annotated[str, _said("Go on after the event with this id.")] = ""
+    recent: Annotated[int, _said("Begin with so many of the events before.", ge=0, le=RING)] = 0
 
 
 class NeighborhoodQuery(Struct):
-    limit: _Limit = 50
+    limit: Annotated[int, _said("The most neighbours.", ge=1, le=MOST_SHOWN)] = 50
 
 
 # Answers -------------------------------------------------------------------------------------
 
-_Version = Annotated[int, Meta(ge=0, description="The version of the graph that all of it is of.")]
-_Time = Annotated[int, Meta(description="Its place in the stream, in ms since 1970.")]
-_WeightOrNull = Annotated[
-    list[float | None],
-    Meta(description="Null where there is no such edge; absent if the graph has no weights."),
-]
-_TimeOrNull = Annotated[
-    list[int | None],
-    Meta(description="When each was last changed, in ms; absent if the graph has no times."),
-]
-_Offsets = Annotated[
-    list[Count], Meta(description="Rows indptr[i] … indptr[i + 1] - 1 answer vertex i.")
-]
-_Next = Annotated[str | None, Meta(description="Asks for the next page; null: this is the last.")]
-_Live = Annotated[bool, Meta(description="False: a saved store, which never changes.")]
-_Present = Annotated[int, Meta(description="Those present, when they were last counted.")]
-_Expired = Annotated[int, Meta(description="Edges that expired since the stream began.")]
-_Repeated = Annotated[
-    bool, Meta(description="Whether it was dropped: its source had sent a seq as high before.")
-]
-_Type = Annotated[
-    str,
-    Meta(
-        description="about:blank, or urn:lpma:hops, unsupported, too-large, deadline or "
-        "maybe-written."
-    ),
-]
-
 
 class Stamped(Struct, forbid_unknown_fields=True):
-    version: _Version
-    time: _Time
+    version: Annotated[int, _said("The version of the graph that all of it is of.", ge=0)]
+    time: Annotated[int, _said("Its place in the stream, in ms since 1970.")]
+
+
+_Weights = Annotated[
+    list[float | None],
+    _said("Null where there is no such edge; absent if the graph has no weights."),
+]
+_Times = Annotated[
+    list[int | None],
+    _said("When each was last changed, in ms; absent if the graph has no times."),
+]
 
 
 class Edges(Stamped):
     found: list[bool]
-    weight: _WeightOrNull | UnsetType = UNSET
-    times: _TimeOrNull | UnsetType = UNSET
+    weight: _Weights | UnsetType = UNSET
+    times: _Times | UnsetType = UNSET
 
 
 class Neighbors(Stamped):
-    indptr: _Offsets
+    indptr: Annotated[list[Count], _said("Rows indptr[i] … indptr[i + 1] - 1 answer vertex i.")]
     ids: list[Vertex]
-    cursor: _Next
+    cursor: Annotated[str | None, _said("Asks for the next page; null: this is the last.")]
     weight: list[float | None] | UnsetType = UNSET
     times: list[int] | UnsetType = UNSET
 
@@ -272,14 +243,12 @@ class Window(Struct, forbid_unknown_fields=True):
     late: int
 
 
-class Graph(Struct):
+class Graph(Stamped, forbid_unknown_fields=False):
     title: str
-    live: _Live
-    vertices: _Present
+    live: Annotated[bool, _said("False: a saved store, which never changes.")]
+    vertices: Annotated[int, _said("Those present, when they were last counted.")]
     rows: int
     edges: int
-    version: _Version
-    time: _Time
     device: str
     directed: bool
     weighted: bool
@@ -299,7 +268,7 @@ class Graph(Struct):
     dead_letters: dict[str, int] | UnsetType = UNSET
     checkpoint: Checkpoint | UnsetType | None = UNSET
     window: Window | UnsetType | None = UNSET
-    expired: _Expired | UnsetType = UNSET
+    expired: Annotated[int, _said("Edges that expired since the stream began.")] | UnsetType = UNSET
 
 
 class Written(Struct):
@@ -309,7 +278,10 @@ class Written(Struct):
     operations: int
     last: int | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
-    repeated: _Repeated | UnsetType = UNSET
+    repeated: (
+        Annotated[bool, _said("Whether it was dropped: its source had sent a seq as high before.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Run(Struct):
@@ -325,7 +297,10 @@ class Run(Struct):
 class Problem(Struct):
     """RFC 9457. `detail` says which field is wrong and what to do."""
 
-    type: _Type
+    type: Annotated[
+        str,
+        _said("about:blank, or urn:lpma:hops, unsupported, too-large, deadline or maybe-written."),
+    ]
     title: str
     status: int
     detail: str

@@ -3,8 +3,8 @@ Without v: of the vertex with the highest degree, to begin with.
 
 Idea: one turn of a few point queries. Of many neighbours those of the highest degree are shown; of
 more than `CONSIDERED`, those of the lowest ids are read at all. Core numbers are those of the last
-look at the whole graph (`watching.py`), null before the first; which vertex to begin with, a look
-must tell, so that one is taken if there is none that knows a vertex.
+look at the whole graph (`watching.py`), null before the first. The vertex to begin with comes from
+a look, too: one is taken if none has found a vertex yet.
 """
 
 from __future__ import annotations

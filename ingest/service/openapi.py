@@ -2,7 +2,7 @@
 
 The document is made of the table of endpoints (`routes.py`) and of the types of what they take and
 answer (`messages.py`). A test holds real answers against its schemas; Schemathesis makes requests
-from it. The options of algorithms are those that they declare (`run_options.py`).
+from it. The options of algorithms are those that they declare (`runs.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from . import messages, run_options
+from . import messages, runs
 from .routes import JSON, OPERATIONS, Content, Operation
 
 Schema = dict[str, Any]
@@ -41,10 +41,8 @@ _TAGS = {
 _VERTEX_IN_PATH = (
     'A vertex as on the command line: 5 is an integer, "5" in quotes is text, ann is text.'
 )
-_PROBLEMS: dict[
-    int | str, tuple[str, str]
-] = {  # by status: the name of the answer, and what it says
-    400: ("Malformed", "The body is not of its form."),
+_PROBLEMS: dict[int | str, tuple[str, str]] = {  # by status: the answer's name, and what it says
+    400: ("Malformed", "The request, or its body, is not of its form."),
     401: ("Unauthorized", "A token is asked for."),
     403: ("Forbidden", "The token does not allow it, or the request came from another page."),
     404: ("NotFound", "There is no such thing."),
@@ -53,12 +51,16 @@ _PROBLEMS: dict[
     410: ("Gone", "The rest of this answer is no longer kept."),
     413: ("TooLarge", "Too many bytes or rows, in the body or in the answer."),
     415: ("UnsupportedMediaType", "No form of a body is called so."),
+    421: ("Misdirected", "The service is not known by the name in Host."),
     422: ("Unprocessable", "A field or a parameter is wrong."),
     429: ("RetryLater", "Too much is asked for at once."),
+    431: ("HeadTooLarge", "The request has too many headers, or too long ones."),
     503: ("Unavailable", "Too many wait, memory ran out, or the stream has ended."),
     504: ("TooLate", "No answer within the service's deadline."),
     "default": ("Problem", "Any other problem."),
 }
+_OF_ALL = (400, 421, 431)  # statuses that the guard and the connection refuse any request with
+_WITH_TOKEN = (401, 403)
 _WRONG = {
     "type": "about:blank",
     "title": "Unprocessable Entity",
@@ -105,7 +107,7 @@ def _ref(kind: str, name: str) -> Schema:
 
 
 def _operation(operation: Operation) -> Schema:
-    always = () if operation.is_public else (401, 403)
+    always = _OF_ALL if operation.is_public else _OF_ALL + _WITH_TOKEN
     statuses = sorted({*always, *operation.problems})
     answers = {str(status): _answer(content) for status, content in operation.gives.items()}
     refusals = {str(status): _ref("responses", _PROBLEMS[status][0]) for status in statuses}
@@ -128,7 +130,7 @@ def _operation(operation: Operation) -> Schema:
 
 def _parameters(operation: Operation) -> Iterator[Schema]:
     if operation.name == "run":
-        yield from run_options.parameters()
+        yield from runs.parameters()
         return
     for part in operation.path.split("/"):
         if part.startswith("{"):
@@ -140,17 +142,10 @@ def _parameters(operation: Operation) -> Iterator[Schema]:
                 "schema": {"type": "string", "minLength": 1},
                 "example": "7",
             }
-    for name, schema in msgspec.json.schema_components([operation.query])[1][
-        operation.query.__name__
-    ]["properties"].items():
+    (query,) = msgspec.json.schema_components([operation.query])[1].values()
+    for name, schema in query["properties"].items():
         said = schema.pop("description")
-        yield {
-            "name": name,
-            "in": "query",
-            "required": False,
-            "description": said,
-            "schema": schema,
-        }
+        yield {"name": name, "in": "query", "description": said, "schema": schema}
     for name, said in operation.headers.items():
         yield {"name": name, "in": "header", "description": said, "schema": {"type": "string"}}
 

@@ -1,24 +1,17 @@
-"""GET /: the live page, its files and the chart library; GET /docs: the endpoints, for people.
+"""GET /: the live page and its files; GET /docs: the endpoints, for people.
 
 Idea: the page is our own HTML, CSS and JavaScript modules, in page/ as they are served: nothing is
-built, and nothing comes from another host. The one third-party script is Bokeh's, from where pip
-installed it. Every file is read and compressed once, when it is first asked for, and its address
-carries a digest of all, so that browsers may keep it for good.
-
-Bokeh makes <style> elements, which a Content-Security-Policy forbids unless they carry a nonce. So
-the page itself, which is never cached, comes with one of its own, and `nonce.js` hands it on. With
-that neither 'unsafe-inline' nor 'unsafe-eval' is needed.
+built, and nothing comes from another host. Every file is read and compressed once, when it is first
+asked for, and its address carries a digest of all, so that browsers may keep it for good.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import secrets
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +20,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from lpma.dependencies import MissingPackage, how_to_install
-
 from . import events, neighborhood, watching
 from .context import Context
+from .exchange import SECURITY_HEADERS
 from .problems import Problem
 
 TYPES = {
@@ -39,11 +31,6 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-BOKEH = ("bokeh.min.js", "bokeh-api.min.js")
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -61,24 +48,16 @@ class Asset:
         return gzip.compress(self.data, 6, mtime=0)
 
 
-def charts_folder() -> Path:
-    """Where Bokeh's scripts are installed. Raises MissingPackage."""
-    spec = find_spec("bokeh")
-    if spec is None or spec.origin is None:
-        raise MissingPackage(f"the page needs Bokeh: {how_to_install('serve')}", name="bokeh")
-    return Path(spec.origin).parent / "server" / "static" / "js"
-
-
+@lru_cache(maxsize=1)
 def _sources() -> dict[str, Path]:
     """Every file that may be asked for, by name."""
     own = Path(str(files(__package__) / "page"))
-    found = {path.name: path for path in sorted(own.iterdir()) if path.suffix in TYPES}
-    return found | {name: charts_folder() / name for name in BOKEH}
+    return {path.name: path for path in sorted(own.iterdir()) if path.suffix in TYPES}
 
 
 @lru_cache(maxsize=64)
 def asset(name: str) -> Asset:
-    """A file of the page. Raises KeyError, MissingPackage."""
+    """A file of the page. Raises KeyError."""
     path = _sources()[name]
     data = path.read_bytes()
     digest = hashlib.blake2b(data, digest_size=12).hexdigest()
@@ -93,15 +72,9 @@ def release() -> str:
 
 
 def document(name: str) -> Response:
-    """An HTML page with a nonce of its own."""
-    nonce = secrets.token_urlsafe(16)
-    text = asset(name).data.decode().replace("{release}", release()).replace("{nonce}", nonce)
-    headers = {
-        "Content-Security-Policy": POLICY.format(nonce=nonce),
-        "Cache-Control": "no-store",
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-    }
+    """An HTML page."""
+    text = asset(name).data.decode().replace("{release}", release())
+    headers = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
     return Response(text, headers=headers, media_type="text/html")
 
 
@@ -128,14 +101,6 @@ async def _file(request: Request) -> Response:
     return Response(data, headers=headers)
 
 
-async def _page(request: Request) -> Response:
-    return document("index.html")
-
-
-async def _docs(request: Request) -> Response:
-    return document("docs.html")
-
-
 FILES: list[BaseRoute] = [
     Route("/page/{release}/{file}", _file),
     Route("/page/{file}", _file),
@@ -146,9 +111,13 @@ def handlers(context: Context) -> dict[str, Any]:
     """The page, and what it alone asks for."""
     hub = events.Hub(context)
     looks = watching.Distributions(context)
+
+    async def of_name(request: Request, name: str) -> Response:
+        return document(name)
+
     return {
-        "page": _page,
-        "docs": _docs,
+        "page": partial(of_name, name="index.html"),
+        "docs": partial(of_name, name="docs.html"),
         **events.handlers(context, hub),
         **watching.handlers(context, hub, looks),
         **neighborhood.handlers(context, looks),

@@ -118,9 +118,7 @@ class Pages:
         value = page.value
         if isinstance(answer.joint, Neighbors) and len(value.ids) < len(answer.joint.ids):
             # Copied, or a small part would keep the answers to all questions of its group.
-            copied = [_copy(c) for c in (value.indptr, value.ids, value.weights, value.times)]
-            value = Neighbors(*copied)  # type: ignore[arg-type]
-            page.value = value
+            page.value = value = value.with_columns(np.copy)
         columns = (value.indptr, value.ids, value.weights, value.times)
         nbytes = sum(_nbytes(column) for column in columns if column is not None)
         kept = _Kept(page, answer.names, nbytes, time.monotonic(), u if answer.more else None)
@@ -134,13 +132,7 @@ class Pages:
         value = kept.page.value
         assert isinstance(value, Neighbors)
         end = min(row + self._limits.page_rows, len(value.ids))
-        part = slice(row, end)
-        rows = Neighbors(
-            np.clip(value.indptr, row, end) - row,
-            value.ids[part],
-            None if value.weights is None else value.weights[part],
-            None if value.times is None else value.times[part],
-        )
+        rows = value.rows(row, end, np.clip(value.indptr, row, end) - row)
         is_last = end == len(value.ids) and kept.u is None
         cursor = None if is_last else f"{id}.{end}"
         return _named(replace(kept.page, value=rows, cursor=cursor), kept.names)
@@ -152,10 +144,6 @@ def not_kept() -> Problem:
         "cursor: the rest of this answer is no longer kept: ask again, with the last rows that "
         "came as `after` to go on at a newer version",
     )
-
-
-def _copy(column: Array | None) -> Array | None:
-    return None if column is None else column.copy()
 
 
 def _nbytes(column: Array) -> int:

@@ -158,14 +158,8 @@ class _Many:
         self._endpoint = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        content_type = accept = ""
-        for name, value in scope["headers"]:
-            if name == b"content-type":
-                content_type = value.decode("latin-1")
-            elif name == b"accept":
-                accept = value.decode("latin-1")
-        form, shared, endpoint = accepted(accept), self._shared, self._endpoint
-        given = form_of(content_type)
+        form, shared, endpoint = accepted(_header(scope, b"accept")), self._shared, self._endpoint
+        given = form_of(_header(scope, b"content-type"))
         data = await _body(receive, shared.limits.max_body_bytes)
         if data is None:
             return
@@ -184,18 +178,12 @@ class _Many:
     def _asked(self, body: Struct) -> dict[str, Any]:
         """What a body asks for. Raises Problem."""
         named, most = self._shared.named, self._shared.limits.max_rows
-        first, *others = self._endpoint.columns
-        u = vertices(body, first, named, most)
-        asked: dict[str, Any] = {"u": u}
-        for name in others:
-            asked["v"] = vertices(body, name, named, most)
-            if len(asked["v"]) != len(u):
-                raise wrong(
-                    f"{name}: has {len(asked['v']):,} vertices, and {first} has {len(u):,}: they "
-                    "must agree"
-                )
+        columns = [vertices(body, name, named, most) for name in self._endpoint.columns]
+        if len(columns) == 2 and len(columns[0]) != len(columns[1]):
+            raise wrong(f"dst: has {len(columns[1]):,} vertices, and src has {len(columns[0]):,}")
+        asked: dict[str, Any] = dict(zip("uv", columns, strict=False))
         if isinstance(body, messages.PagedBody):
-            asked["after"] = marks(body.after, len(u), named)
+            asked["after"] = marks(body.after, len(columns[0]), named)
         if isinstance(body, messages.HopsBody):
             if body.k is UNSET:
                 raise wrong("k: is missing: give the number of steps")
@@ -212,15 +200,8 @@ class _One:
         self._start = f"/v1/{endpoint.name}/".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        accept = ""
-        for name, value in scope["headers"]:
-            if name == b"accept":
-                accept = value.decode("latin-1")
-        form, shared, endpoint = accepted(accept), self._shared, self._endpoint
-        names = self._vertices(scope)
-        asked: dict[str, Any] = {"u": names[:1]}
-        if len(names) == 2:
-            asked["v"] = names[1:]
+        form, shared, endpoint = accepted(_header(scope, b"accept")), self._shared, self._endpoint
+        asked: dict[str, Any] = dict(zip("uv", ([v] for v in self._vertices(scope)), strict=False))
         if scope["query_string"] or endpoint.kind is Kind.HOPS:
             query = messages.parameters(scope["query_string"], endpoint.query)
             if isinstance(query, messages.PagedQuery):
@@ -262,14 +243,15 @@ class _One:
         return names
 
 
+def _header(scope: Scope, name: bytes) -> str:
+    return next((x.decode("latin-1") for found, x in scope["headers"] if found == name), "")
+
+
 async def _body(receive: Receive, max_bytes: int) -> bytes | None:
     """A request's body; None if the client went away. Raises Problem 413."""
-    message = await receive()
-    if not message.get("more_body", False):
-        return message.get("body", b"") if message["type"] == "http.request" else None
-    parts: list[bytes] = [message.get("body", b"")]
-    size = len(parts[0])
-    while True:
+    parts: list[bytes] = []
+    size, has_more = 0, True
+    while has_more:
         message = await receive()
         if message["type"] != "http.request":
             return None
@@ -277,5 +259,5 @@ async def _body(receive: Receive, max_bytes: int) -> bytes | None:
         size += len(parts[-1])
         if size > max_bytes:
             raise too_many(f"the body has more than {max_bytes:,} bytes")
-        if not message.get("more_body", False):
-            return b"".join(parts)
+        has_more = message.get("more_body", False)
+    return b"".join(parts)

@@ -130,23 +130,20 @@ class QueryQueue:
 
     def _deliver(self, done: concurrent.futures.Future[list[Outcome]]) -> None:
         group, self._sent = self._sent, []
-        failure = done.exception()
-        outcomes: list[Outcome] = [None] * len(group)
-        if failure is None:
-            outcomes = done.result()
-        again = []
+        failure, again = done.exception(), []
+        outcomes = done.result() if failure is None else [failure] * len(group)
         for question, outcome in zip(group, outcomes, strict=True):
             future = question.future
             if future.done():
                 continue
-            if failure is not None:
-                future.set_exception(failure)
-            elif isinstance(outcome, Answer):
+            if isinstance(outcome, Answer):
                 future.set_result(outcome)
             elif outcome is None:
                 again.append(question)
+            elif isinstance(outcome, AnswerTooLarge):
+                future.set_exception(Problem(413, str(outcome), type=TOO_LARGE))
             else:
-                future.set_exception(_told(outcome))
+                future.set_exception(outcome)
         self._waiting.extendleft(reversed(again))
         self._flush()
 
@@ -190,10 +187,3 @@ async def until_gone(receive: Receive) -> None:
     """Return when the client has gone away."""
     while (await receive())["type"] != "http.disconnect":
         pass  # the body of a request that has none
-
-
-def _told(error: Exception) -> Exception:
-    """What the client is told of an error in its group."""
-    if isinstance(error, AnswerTooLarge):
-        return Problem(413, str(error), type=TOO_LARGE)
-    return error

@@ -34,7 +34,7 @@ class Content(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """One endpoint. problems: the statuses of its refusals, beside those of all that need a token.
+    """One endpoint. problems: the statuses of its refusals, beside those that all have.
     at: the path as Starlette has it, where it differs."""
 
     name: str
@@ -84,7 +84,7 @@ def _queries(
     return [
         Operation(
             name, "POST", path, "queries", f"{summary}: many at once", {200: at_once},
-            (400, 406, *pages, 413, 415, 422, 503, 504),
+            (406, *pages, 413, 415, 422, 503, 504),
             takes=Content((body,), media, asked),
             description=_IN_PAGES if pages else _AT_ONE_VERSION,
         ),
@@ -151,7 +151,7 @@ OPERATIONS = (
             ),
             202: Content((m.Written,), example=_PLACE, description="They are in the log."),
         },
-        (400, 409, 413, 415, 422, 503), m.UpdatesQuery,
+        (409, 413, 415, 422, 503), m.UpdatesQuery,
         Content(
             (m.UpdateColumns, m.UpdateRow), (JSON, JSON_LINES, *BINARY),
             {
@@ -187,7 +187,7 @@ OPERATIONS = (
     ),
     Operation(
         "events", "GET", "/v1/events", "graph", "What happens, as it happens: server-sent events",
-        {200: Content(media=("text/event-stream",))}, (400, 422, 503), m.EventsQuery,
+        {200: Content(media=("text/event-stream",))}, (422, 503), m.EventsQuery,
         description="Events: hello, batch, checkpoint, figures, alert, letter, gap. Each has an id "
         "and a JSON document.",
         headers={"Last-Event-ID": "As `after`; browsers send it."},
@@ -212,7 +212,7 @@ OPERATIONS = (
     ),
     Operation(
         "neighborhood_of", "GET", "/v1/page/neighborhood/{v}", "page", "What is around a vertex",
-        _AROUND, (400, 404, 422, 503), m.NeighborhoodQuery, at="/v1/page/neighborhood/{v:path}",
+        _AROUND, (404, 422, 503), m.NeighborhoodQuery, at="/v1/page/neighborhood/{v:path}",
     ),
     Operation(
         "healthz", "GET", "/healthz", "operation", "Whether the process lives",

@@ -5,30 +5,43 @@ on and at most one copy is in memory. `max_runs` more may wait, and the next are
 back (429). A run whose client goes, or has waited for `MAX_SECONDS`, is stopped: one that waits is
 forgotten, and one that is under way ends between two pieces of its work (`beside.py`). An algorithm
 is called once on a small graph before its first run, so that `seconds` leave out what is compiled.
+
+Its options are those of `lpma run`, with the same names and defaults: what the algorithms declare
+(`analyses.OPTIONS`), within limits of the service. OpenAPI's parameters are made of them, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 import lpma
+from algorithms.biclique import check_method
+from algorithms.options import REQUIRED, Limits, Option, Vertex
+from lpma.errors import BatchError
 
 from .. import analyses
-from ..state.vertex_names import VertexNames, Vertices
+from ..errors import WordError
+from ..state.vertex_names import VertexNames, Vertices, name_of
 from .beside import Job, Shared, Worker, in_turn
 from .context import Context
 from .problems import Problem
-from .run_options import options_of
 
 MAX_SECONDS = 300.0  # that a client waits, for its turn and the result
 MAX_EDGES = 200_000_000
 MAX_EDGES_OF = {"truss": 50_000_000, "diversity": 50_000_000, "bicliques": 10_000_000}
 MOST_RETRY_S = 60
+MAX_TOP = 1000
+# What one request may ask for: no more than this, whatever the algorithm takes.
+MOST = {"tol": 1, "max_iter": 10_000, "p": 256, "q": 256, "left": 2**32 - 2}
+
+_TOP = Option("top", int, 5, Limits(le=MAX_TOP), "how many of the largest values are told")
+_LIST = Option("list", int, 0, Limits(le=MAX_TOP), "how many are listed")
 
 
 def handlers(context: Context) -> dict[str, Any]:
@@ -109,3 +122,80 @@ def _computed(
     first = analyses.first_bicliques(*sides, options["list"]) if options["list"] else []
     top = [{"left": list(one.left), "right": list(one.right)} for one in first]
     return {"summary": {"bicliques": count}, "columns": ["left", "right"], "top": top}
+
+
+# Options -------------------------------------------------------------------------------------
+
+
+def _options_of(algorithm: str) -> Iterator[Option]:
+    for option in analyses.OPTIONS[algorithm].values():
+        most = MOST.get(option.name, option.limits.le)
+        yield replace(option, limits=replace(option.limits, le=most))
+    yield _LIST if algorithm == "bicliques" else _TOP
+
+
+OPTIONS = {
+    algorithm: {option.name: option for option in _options_of(algorithm)}
+    for algorithm in analyses.OPTIONS
+}
+
+
+def options_of(algorithm: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """The options of an algorithm as a request's query gives them. Raises Problem, BatchError."""
+    if algorithm not in OPTIONS:
+        raise Problem(404, f"no algorithm {algorithm[:64]!r}: there are {', '.join(OPTIONS)}")
+    known = OPTIONS[algorithm]
+    if unknown := sorted(set(given) - set(known)):
+        said = ", ".join(known)
+        raise Problem(422, f"unknown option {unknown[0][:64]!r}: {algorithm} takes {said}")
+    found = {}
+    for name, option in known.items():
+        if name in given:
+            found[name] = _read(option, given[name])
+        elif option.default is REQUIRED:
+            raise Problem(422, f"{name}: {algorithm} needs it")
+        else:
+            found[name] = option.default
+    if algorithm == "bicliques":
+        check_method(found["method"], found["p"], found["q"])
+    return found
+
+
+def _read(option: Option, text: str) -> Any:
+    """The value that a text is. Raises Problem."""
+    try:
+        if option.kind is Vertex:
+            return name_of(text)
+        if option.kind is bool:
+            return {"true": True, "false": False}[text]
+        return option.admit(option.kind(text))
+    except WordError as error:
+        raise Problem(422, f"{option.name}: {error}") from None
+    except (KeyError, ValueError, BatchError):
+        raise Problem(422, f"{option.name}: expected {option.wanted}") from None
+
+
+def parameters() -> list[dict[str, Any]]:
+    """The parameters of `/v1/run/{algorithm}` in OpenAPI: the algorithm, and the options of all."""
+    algorithm = {"type": "string", "enum": list(OPTIONS)}
+    path = {"name": "algorithm", "in": "path", "required": True, "description": "Which one.",
+            "schema": algorithm}  # fmt: skip
+    every = {option.name: option for options in OPTIONS.values() for option in options.values()}
+    queries = []
+    for name, option in every.items():
+        takers = ", ".join(algorithm for algorithm, options in OPTIONS.items() if name in options)
+        said = f"Of {takers}: {option.description}."
+        queries.append({"name": name, "in": "query", "description": said,
+                        "schema": _schema(option)})  # fmt: skip
+    return [path, *queries]
+
+
+def _schema(option: Option) -> dict[str, Any]:
+    kind = {int: "integer", float: "number"}.get(option.kind, "string")
+    limits, default = option.limits, option.default
+    choices = ("true", "false") if option.kind is bool else limits.choices
+    ends = {"minimum": limits.ge, "maximum": limits.le} if kind != "string" else {}
+    if option.kind is bool:
+        default = str(default).lower()
+    found = {"type": kind, "enum": choices, **ends, "default": default}
+    return {key: x for key, x in found.items() if x not in (None, (), REQUIRED)}

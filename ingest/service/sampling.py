@@ -8,7 +8,7 @@ of the graph and asks for no turn.
     checkpoint   one was committed
     letter       records became dead letters
     figures      what the stream keeps up to date (core numbers, triangles, …)
-    alert        a rule became true
+    alert        a rule became true, and was false before: at first all are
 
 Versions do not fall from event to event: figures that the stream has not finished for the version
 of the last batch that was told are told with a later one.
@@ -16,6 +16,11 @@ of the last batch that was told are told with a later one.
 The rate is that of the last `RATE_S` seconds, latency that of the batches of the last `LATENCY_S`.
 The lag grows if the slope of a line through the last `TREND_S` seconds is above 0 by three standard
 errors: batches that come and go do not count.
+
+What a rule is says `ingest/results/figures.py`. Its name is one of `NAMES`, or a figure that the
+stream keeps; those are totals here: `core` is the largest core number. The alerts that leave with a
+stream's results look at every vertex, after every batch. A figure that is not known, such as the
+lag of a file, makes no rule true.
 """
 
 from __future__ import annotations
@@ -24,15 +29,14 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..events import log_event
 from ..formats.replies import DeadLetter
-from ..results.figures import Rule
+from ..results.figures import Rule, rule_of
 from ..settings import BatchStats, CheckpointFigures
 from ..timers import now_ms
-from .alerts import Alerts
 
 if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
@@ -46,6 +50,41 @@ KEPT_CHECKPOINTS = 100
 NEWEST_LETTERS = 5  # told with an event
 KEPT_SHARE = 20
 SHOWN_BYTES = 64  # of a dead letter
+NAMES = (
+    "lag", "lag_growing", "lag_per_s", "rate", "checkpoint_age_s", "dead_letters", "median_ms",
+    "p99_ms", "edges", "density", "idle_s",
+)  # fmt: skip
+
+
+def parse_rule(text: str, kept: Iterable[str] = ()) -> Rule:
+    """The rule that a text says. kept: names of the figures that the stream keeps. Raises
+    PipelineError.
+
+    >>> from ingest.service.sampling import parse_rule
+    >>> rule = parse_rule("lag > 1000")
+    >>> rule.holds({"lag": 1001}), rule.holds({"lag": None})
+    (True, False)
+    """
+    return rule_of(text, (*NAMES, *kept), "'lag > 1000' or 'lag_growing == true'")
+
+
+class Alerts:
+    """Which rules are true, from look to look."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._true: frozenset[Rule] = frozenset()
+
+    def look(self, figures: Mapping[str, Any]) -> list[Rule]:
+        """The rules that have become true since the last look."""
+        before, now = self._true, [rule for rule in self.rules if rule.holds(figures)]
+        self._true = frozenset(now)
+        return [rule for rule in now if rule not in before]
+
+    @property
+    def true(self) -> list[str]:
+        """The rules that were true at the last look, as text."""
+        return [str(rule) for rule in self.rules if rule in self._true]
 
 
 class Sampler:

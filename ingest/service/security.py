@@ -32,6 +32,7 @@ import re
 import secrets
 import ssl
 import stat
+import time
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -42,13 +43,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import PipelineError
 from ..events import LOGGER, Event
-from .exchange import SAFE, Exchange, Load, too_long
+from .exchange import GONE, SAFE, Exchange, Load, too_long
 from .problems import Problem, problem_response
 from .routes import PUBLIC, QUERIES
 
 if TYPE_CHECKING:
-    from .context import Limits
-    from .figures import Figures
+    from .context import Figures, Limits
 
 MIN_TOKEN = 16  # characters
 MAX_TOKEN = 1024
@@ -129,10 +129,11 @@ class Access:
         wrong token as for a right one."""
         if self.is_open:
             return Right.WRITE
-        given = _digest(b"" if token is None else token)
-        may_write = _is_same(given, self.write_token)
-        may_read = _is_same(given, self.read_token)
-        return Right.WRITE if may_write else Right.READ if may_read else Right.NOTHING
+        given, right = _digest(token or b""), Right.NOTHING
+        for known, allows in ((self.read_token, Right.READ), (self.write_token, Right.WRITE)):
+            is_same = secrets.compare_digest(given, _digest((known or "").encode()))
+            right = allows if is_same and known is not None else right
+        return right
 
     def tls_context(self) -> ssl.SSLContext | None:
         """TLS 1.2 or newer with the certificate; None for plain HTTP. Raises PipelineError."""
@@ -154,11 +155,6 @@ class Access:
 
 def _digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
-
-
-def _is_same(given: bytes, token: str | None) -> bool:
-    same = secrets.compare_digest(given, _digest((token or "").encode()))
-    return same and token is not None
 
 
 def check_token(token: str, what: str) -> None:
@@ -188,7 +184,7 @@ def readable_by_others(path: Path) -> bool:
 class Guard:
     """An ASGI application that lets through to `app` what is in order.
 
-    host: what the service is bound to. figures: where refusals are counted."""
+    host: what the service is bound to. figures: where requests are counted."""
 
     def __init__(
         self, app: ASGIApp, access: Access, host: str, limits: Limits, figures: Figures
@@ -203,6 +199,15 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(self._load, self._limits, scope, receive, send)
+        figures, started = self._figures, time.perf_counter()
+        figures.in_progress += 1
+        try:
+            await self._answer(exchange, scope, receive)
+        finally:
+            figures.in_progress -= 1
+            figures.note(scope, exchange.status, time.perf_counter() - started)
+
+    async def _answer(self, exchange: Exchange, scope: Scope, receive: Receive) -> None:
         try:
             headers = _headers(scope)
             self._check(scope, headers)
@@ -224,10 +229,8 @@ class Guard:
             problem = Problem(500, "an error of the service itself: its log says more")
         finally:
             exchange.end()
-        if exchange.started:
+        if exchange.status != GONE:
             raise problem  # the connection is closed, or half an answer would look whole
-        if not exchange.begun:
-            self._figures.note(scope, problem.status_code, 0.0)
         await problem_response(problem)(scope, receive, exchange.send)
 
     def _check(self, scope: Scope, headers: dict[bytes, str]) -> None:

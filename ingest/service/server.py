@@ -1,19 +1,13 @@
-"""The server of the HTTP service: uvicorn in a thread and an event loop of its own.
+"""An HTTP server of ASGI applications: uvicorn in a thread and an event loop of its own.
 
-The address is bound before `Service` returns, so that a client may connect at once, and an error is
+The address is bound beforehand (`bind`), so that a client may connect at once, and an error is
 raised where it can be told. `close` ends it: streams that have no end are cut, what is being
 answered has `Timeouts.grace_s`, and nothing is accepted meanwhile. Signals stay the caller's.
-
-    with Service(context, "8080") as service:      # http://127.0.0.1:8080
-        pipeline.run()
-
-Requires the extra [serve].
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import resource
 import socket
@@ -21,19 +15,16 @@ import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
-from ..arguments import parse_address
 from ..types import Closing
-from .app import make_app
 from .connection import Connection, ParseScheduler, Timeouts
-from .security import Access, Guard
 
 if TYPE_CHECKING:
-    from .context import Context
+    from starlette.types import ASGIApp
 
 _BACKLOG = 1024  # connections that the system holds until they are accepted
 _SWEEP_S = 0.25  # between two looks for connections that are overdue
@@ -42,44 +33,6 @@ _LAST_S = 1.0  # to refuse what was not answered in time
 _SPARE_DESCRIPTORS = 256  # for the pipeline and its source
 _AT_ONCE = 16  # connections accepted, before the others have their turn
 _PAUSE_S = 0.1  # before another look for a descriptor
-
-
-class Service(Closing):
-    """Serves `context` over HTTP until closed, from one thread of its own. Closes it, too.
-
-    address: a port, which is bound to loopback only, or "host:port"; port 0 takes a free one.
-    access: who may do what, and TLS. timeouts: how long clients may take.
-    Raises PipelineError on a bad address, or one that is not loopback and is open to all; OSError
-    if it cannot be bound."""
-
-    def __init__(
-        self,
-        context: Context,
-        address: str | int = 0,
-        access: Access | None = None,
-        timeouts: Timeouts | None = None,
-    ) -> None:
-        access = access or Access()
-        check_address(address, access)
-        self.host, port = parse_address(address)
-        tls = access.tls_context()
-        listener = bind(self.host, port)
-        try:
-            app = Guard(make_app(context), access, self.host, context.limits, context.figures)
-        except BaseException:
-            listener.close()
-            raise
-        self._context = context
-        self._server = AsgiServer(app, listener, tls, context.limits.max_connections, timeouts)
-        context.figures.connections = self._server.connections
-        self.port: int = self._server.port
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        self.url = f"{'http' if tls is None else 'https'}://{host}:{self.port}"
-
-    def close(self) -> None:
-        """End the service, and return when its thread has ended."""
-        self._server.close()
-        self._context.close()
 
 
 class AsgiServer(Closing):
@@ -290,6 +243,7 @@ class ConnectionLimiter:
 
     def _make_room(self) -> bool:
         """Close connections that wait for their client; whether there were any."""
+        since = attrgetter("since")
         new = [c for c in self._connections if c.requests == 0 and c.is_waiting]
         if self._tls is not None and self._arriving and len(self._arriving) >= len(new):
             task = next(iter(self._arriving))
@@ -297,32 +251,16 @@ class ConnectionLimiter:
             return task.cancel()
         if new:
             # Several at once: the list is long if they are many.
-            gone = sorted(new, key=_since)[: 1 + len(new) // 16]
+            gone = sorted(new, key=since)[: 1 + len(new) // 16]
         else:
-            gone = sorted((c for c in self._connections if c.is_waiting), key=_since)[:1]
+            gone = sorted((c for c in self._connections if c.is_waiting), key=since)[:1]
         for connection in gone:
             self._connections.discard(connection)
             connection.transport.abort()
         return bool(gone)
 
 
-def _since(connection: Connection) -> float:
-    return connection.since
-
-
-def check_address(address: str | int, access: Access) -> bool:
-    """Whether an address can be reached from other machines. Raises PipelineError if it can, and
-    `access` is not enough for that, or if its certificate cannot be read."""
-    host, port = parse_address(address)
-    _, found = _resolved(host, port)
-    is_public = not ipaddress.ip_address(found[0]).is_loopback
-    if is_public:
-        access.check_public(host)
-    access.tls_context()
-    return is_public
-
-
-def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+def resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
     """The address that a host and a port stand for, and its family. Raises OSError."""
     try:
         family, *_, address = socket.getaddrinfo(
@@ -335,7 +273,7 @@ def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises OSError, which says where."""
-    family, address = _resolved(host, port)
+    family, address = resolved(host, port)
     try:
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:

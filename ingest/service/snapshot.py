@@ -30,6 +30,7 @@ from starlette.types import Receive, Scope, Send
 from lpma.errors import SnapshotTooLarge
 
 from .beside import Job, Shared, Worker, in_turn
+from .codecs import accepted
 from .context import Context
 from .messages import SnapshotQuery, parameters
 from .problems import Problem
@@ -41,13 +42,11 @@ GRACE_S = 30.0
 LEAST_RATE = 1 << 20  # bytes a second
 MAX_READERS = 16  # of one snapshot
 
-_FORMS = {
-    "application/vnd.apache.arrow.stream": ARROW,
-    "application/octet-stream": NPZ,
-    "application/zip": NPZ,
-    "application/*": ARROW,
-    "*/*": ARROW,
-}
+FORMS = (
+    ("application/vnd.apache.arrow.stream", ARROW),
+    ("application/octet-stream", NPZ),
+    ("application/zip", NPZ),
+)
 
 
 def handlers(context: Context) -> dict[str, Any]:
@@ -187,16 +186,6 @@ class _Sending(Response):
 
 def _wanted(request: Request) -> _Wanted:
     query = parameters(request.scope["query_string"], SnapshotQuery)
-    form = (
-        _accepted(request.headers.get("accept", "*/*")) if query.format is UNSET else query.format
-    )
+    accept = request.headers.get("accept", "")
+    form = accepted(accept, FORMS) if query.format is UNSET else query.format
     return _Wanted(form, query.compact == "true")
-
-
-def _accepted(accept: str) -> str:
-    named = [item.partition(";")[0].strip().lower() for item in accept.split(",")]
-    for name in named:
-        if name in _FORMS:
-            return _FORMS[name]
-    known = ", ".join(name for name in _FORMS if "*" not in name)
-    raise Problem(406, f"Accept: a snapshot comes as {known}")

@@ -1,9 +1,9 @@
 """What only the page asks for: distributions, the newest dead letters, checkpoints.
 
-Idea: the graph is copied in a turn of the stream and read beside it, in a thread. It happens only
-while somebody waits for it, and not before twenty times what the last one took, so that to watch
-takes a twentieth of a core at most. Whoever asks meanwhile gets the last result, unless somebody
-was told of a newer version before he asked: he waits for the next one.
+Idea: the graph is copied in a turn of the stream and read beside it, in a thread: only while
+somebody waits for it, and at most a twentieth of the time, so that watching costs a twentieth of a
+core. Whoever asks meanwhile gets the last result; or waits for the next one, if anybody was told of
+a newer version before.
 
     GET /v1/page/distributions   core numbers, degrees, density by level
     GET /v1/page/letters         the newest dead letters
@@ -29,7 +29,6 @@ from lpma import Snapshot
 from lpma.arrays import first_not_below, to_host
 
 from ..pipeline.graph_requests import GraphView
-from ..settings import CheckpointFigures
 from ..types import Closing
 from .beside import Job, Shared, Worker
 from .context import Context
@@ -158,11 +157,6 @@ def binned(degrees: Array) -> dict[str, list[int]]:
     return {"from": low.tolist(), "to": high.tolist(), "count": counts[used].tolist()}
 
 
-def checkpoint_document(figures: CheckpointFigures) -> dict[str, Any]:
-    """One checkpoint as JSON."""
-    return dict(vars(figures))
-
-
 def handlers(context: Context, hub: Hub, looks: Distributions) -> dict[str, Any]:
     """What the page asks for beside the queries."""
     context.on_close(looks.close)
@@ -183,7 +177,7 @@ def handlers(context: Context, hub: Hub, looks: Distributions) -> dict[str, Any]
         found = list(hub.sampler.checkpoints) if hub.sampler is not None else []
         pipeline = context.pipeline
         age = None if pipeline is None else pipeline.stats.checkpoint_age
-        newest = [checkpoint_document(figures) for figures in reversed(found)]
+        newest = [vars(figures) for figures in reversed(found)]
         return JSONResponse({"age_s": age, "kept": age is not None, "newest": newest})
 
     return {"distributions": distributions, "letters": letters, "checkpoints": checkpoints}

@@ -20,6 +20,7 @@ from ingest.metrics import MetricsServer
 from lpma import Kind
 from tests.support.command_line import run
 from tests.support.stream_model import SavedModel
+from tests.support.waiting import HANGS_S
 
 Figures = dict[tuple[str, ...], float]
 
@@ -182,7 +183,7 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
             "ingest", path, "--save", tmp_path / "s", "--set", f"outputs.metrics={port}", status=1
         )
     assert result.stderr.count(str(port)) == 1
-    assert result.stderr.rstrip().endswith(f"port {port}: Address already in use")
+    assert result.stderr.rstrip().endswith(f"port {port} cannot be served: Address already in use")
     assert not (tmp_path / "s").exists()
     bad = run("ingest", path, "-c", tmp_path / "c", "--set", "outputs.metrics=all", status=2)
     assert "give a port" in bad.stderr
@@ -228,3 +229,61 @@ def test_ingest_needs_no_prometheus(tmp_path: Path) -> None:
     assert "pip install 'lpma-graph[metrics]'" in done.stdout
     assert issubclass(lpma.dependencies.MissingPackage, lpma.LpmaError)
     assert issubclass(PipelineError, IngestError)
+
+
+# What clients cost ------------------------------------------------------------------------------
+
+ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+PROGRAM = """
+import resource, sys
+import ingest
+from ingest import Pipeline, SqliteLog
+from ingest.metrics import MetricsServer
+from lpma import Kind
+from tests.support.stream_model import SavedModel
+from tests.support.waiting import HANGS_S
+
+log = SqliteLog(sys.argv[1] + "/log")
+log.create_topic("updates")
+pipeline = Pipeline(log, SavedModel(), sys.argv[1] + "/c", checkpoint_operations=50)
+server = MetricsServer(pipeline, 0)
+soft = len(__import__("os").listdir("/proc/self/fd")) + 48
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, soft))
+print(server.port, flush=True)
+for number, line in enumerate(sys.stdin):
+    log.produce_many("updates", [ingest.encode_row(number, number + 1)] * 9)
+    log.produce("queries", ingest.encode_query(f"q{number}", Kind.DEGREE, number))
+    assert pipeline.run(until="end") == 10
+    print(pipeline.stats.operations, flush=True)
+pipeline.checkpoint_now()
+pipeline.close()
+server.close()
+print("whole")
+"""
+
+
+def test_a_pipeline_with_few_files_outlives_600_half_open_connections(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=Path(__file__).parents[2], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdin is not None
+    assert child.stdout is not None
+    hanging: list[socket.socket] = []
+    try:
+        port = int(child.stdout.readline())
+        for number in range(12):
+            hanging += [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+            child.stdin.write("go\n")
+            child.stdin.flush()
+            assert int(child.stdout.readline()) == 10 * (number + 1)
+            with socket.create_connection(("127.0.0.1", port), timeout=HANGS_S) as client:
+                client.sendall(ASK)
+                assert b" 200 OK" in client.recv(1 << 16)
+        out, error = child.communicate(timeout=HANGS_S)
+        assert (out.strip(), error) == ("whole", "")
+    finally:
+        child.kill()
+        child.communicate()
+        for half_open in hanging:
+            half_open.close()

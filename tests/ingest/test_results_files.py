@@ -23,8 +23,7 @@ from ingest.formats.results import (
     decode_result_line,
     result_line,
 )
-from ingest.results.sinks import opened
-from ingest.results.tail import FIRST_PIECE_BYTES, end_of
+from ingest.results.sinks import FIRST_PIECE_BYTES, end_of, opened
 from lpma.arguments.convert import MAX_NAME_BYTES
 
 TOTAL = Result("5f0c", 7, 0, 1, -9, "triangles", old=3, new=4)

@@ -12,7 +12,7 @@ import ingest
 import lpma
 from ingest import Pipeline, Settings, SqliteLog
 from ingest.errors import PipelineError
-from ingest.results.topics import check_results_topic
+from ingest.results.sinks import check_results_topic
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.errors import PipelineError, SourceError
-from ingest.results.background import BackgroundTask, DeferredTask
 from ingest.results.publisher import Publisher
+from ingest.results.worker import BackgroundTask, DeferredTask
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
 from tests.support.waiting import HANGS_S, wait_for

@@ -1,31 +1,12 @@
-// Charts, drawn by Bokeh from arrays. Every chart has a fixed range of x, so that a new point moves
-// data and no axis; its range of y grows in round steps. At most one chart is drawn a frame, and one
-// that nobody sees is not drawn at all.
+// Charts, drawn as SVG from arrays. A chart of time has a fixed range of x, so that a new point moves
+// data and no axis; its range of y changes in round steps. At most one chart is drawn a frame, and one
+// that nobody sees is not drawn at all. Colours are those of the style sheet, so a theme changes them.
+
+import { number, short, svgElement } from "./words.js";
 
 const POINTS = 240; // across a chart of time, however long that is
 const DECADES = Array.from({ length: 15 }, (_, i) => 10 ** (i - 4));
-
-export function load() {
-  const add = (name) => new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = new URL(name, import.meta.url);
-    script.onload = resolve;
-    script.onerror = reject;
-    document.head.append(script);
-  });
-  return add("bokeh.min.js").then(() => add("bokeh-api.min.js")).then(() => Bokeh.set_log_level("warn"));
-}
-
-// What a colour or a font of the style sheet comes to, in the theme of the moment.
-function css(name) {
-  const probe = document.createElement("i");
-  const property = name === "--font" ? "fontFamily" : "color";
-  probe.style[property] = `var(${name})`;
-  document.body.append(probe);
-  const value = getComputedStyle(probe)[property];
-  probe.remove();
-  return value;
-}
+const [LEFT, RIGHT, TOP, BOTTOM, LABEL] = [46, 12, 8, 20, 15]; // px around what is drawn
 
 // One chart a frame ---------------------------------------------------------------------------------
 
@@ -48,61 +29,51 @@ function schedule(chart) {
 }
 
 const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    entry.target.chart.seen = entry.isIntersecting;
-    if (entry.isIntersecting) schedule(entry.target.chart);
+  for (const { target, isIntersecting } of entries) {
+    target.chart.seen = isIntersecting;
+    schedule(target.chart);
   }
 });
+const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => schedule(target.chart)));
 
 // What all charts have in common --------------------------------------------------------------------
+
+// From the values of an axis {from, to, log} to pixels between two ends.
+function scale({ from, to, log }, start, end) {
+  const place = log ? Math.log10 : (value) => value;
+  const step = (end - start) / (place(to) - place(from));
+  return (value) => start + (place(value) - place(from)) * step;
+}
+
+function mark(tag, attributes, color) {
+  const made = svgElement(tag, attributes);
+  made.style.color = `var(${color})`;
+  return made;
+}
+
+function words(x, y, anchor, text) {
+  const made = svgElement("text", { x, y, "text-anchor": anchor });
+  made.textContent = text;
+  return made;
+}
+
+// [value, text] of each tick that lies on an axis.
+const ticks = (values, said, { from, to }) => values.filter((v) => v >= from && v <= to).map((v) => [v, said(v)]);
 
 class Chart {
   constructor(id, options) {
     this.host = document.getElementById(id);
     this.host.chart = this;
     this.host.setAttribute("role", "img");
-    this.host.setAttribute("aria-label", this.host.closest("figure").querySelector("h3").textContent);
-    this.seen = false;
-    this.options = options;
-    this.data = null;
-  }
-
-  async build() {
-    this.view?.remove();
-    this.host.replaceChildren();
-    const ranges = { x_range: new Bokeh.Range1d(this.options.x), y_range: new Bokeh.Range1d(this.options.y) };
-    this.plot = Bokeh.Plotting.figure({
-      sizing_mode: "stretch_both", toolbar_location: null, tools: "", outline_line_color: null,
-      background_fill_color: null, border_fill_color: null, min_border: 2, min_border_right: 10,
-      x_axis_type: this.options.xType ?? "linear", y_axis_type: this.options.yType ?? "linear", ...ranges,
-    });
-    this.#dress();
-    this.source = new Bokeh.ColumnDataSource({ data: this.empty() });
-    this.glyphs(this.plot, this.source);
-    this.view = await Bokeh.Plotting.show(this.plot, this.host);
-    for (const part of this.host.children) part.inert = true; // a picture: no stop for Tab
+    this.say(this.host.closest("figure").querySelector("h3").textContent);
+    Object.assign(this, options, { seen: false, data: null, svg: svgElement("svg", {}) });
+    this.host.append(this.svg);
     seen.observe(this.host);
-    if (this.data) schedule(this);
+    resized.observe(this.host);
   }
 
-  #dress() {
-    const [below, left] = [this.plot.below[0], this.plot.left[0]];
-    for (const axis of [below, left]) {
-      axis.setv({
-        axis_line_color: null, major_tick_line_color: null, minor_tick_line_color: null,
-        major_label_text_color: css("--faint-ink"), major_label_text_font: css("--font"),
-        major_label_text_font_size: "11px", axis_label_text_color: css("--faint-ink"),
-        axis_label_text_font: css("--font"), axis_label_text_font_size: "11px",
-        axis_label_text_font_style: "normal", axis_label_standoff: 2,
-        formatter: new Bokeh.NumeralTickFormatter({ format: "0,0.[000]" }),
-      });
-    }
-    below.setv({ axis_label: this.options.xLabel ?? null, axis_line_color: css("--line") });
-    left.setv({ axis_label: null });
-    for (const grid of this.plot.center) {
-      grid.setv({ grid_line_color: grid.dimension === 1 ? css("--grid") : null });
-    }
-    this.dress?.(below, left);
+  say(text) {
+    this.host.setAttribute("aria-label", text);
   }
 
   show(data) {
@@ -110,14 +81,19 @@ class Chart {
     schedule(this);
   }
 
-  // A range of y from `start` to a round number above the highest value.
-  reach(highest, least) {
-    const top = Math.max(highest * 1.08, least);
-    const unit = 10 ** Math.floor(Math.log10(top));
-    const end = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((factor) => factor * unit >= top) * unit;
-    const now = this.plot.y_range.end;
-    // It falls only when much room is left, so that the axis keeps still.
-    if (end > now || end < 0.5 * now) this.plot.y_range.setv({ end });
+  // x, y: the axes, with their ticks; marks: gets their scales, and the bottom in pixels.
+  render(x, y, marks) {
+    const [width, height] = [this.host.clientWidth, this.host.clientHeight];
+    const [right, bottom] = [width - RIGHT, height - BOTTOM - (this.xLabel ? LABEL : 0)];
+    const [px, py] = [scale(x, LEFT, right), scale(y, bottom, TOP)];
+    const line = (at, kind) => svgElement("line", { x1: LEFT, x2: right, y1: at, y2: at, class: kind });
+    const parts = [
+      ...y.ticks.flatMap(([value, text]) => [line(py(value), "grid"), words(LEFT - 6, py(value) + 4, "end", text)]),
+      ...x.ticks.map(([value, text]) => words(px(value), bottom + 15, "middle", text)), line(bottom, "floor"),
+    ];
+    if (this.xLabel) parts.push(words((LEFT + right) / 2, height - 4, "middle", this.xLabel));
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.replaceChildren(...parts, ...marks(px, py, bottom));
   }
 }
 
@@ -125,46 +101,12 @@ class Chart {
 
 export class TimeChart extends Chart {
   // log: a logarithmic axis, without an area; else it begins at 0 and reaches `least` at least.
-  constructor(id, { colors, dashes, least, log }) {
-    const y = log ? { start: 0.1, end: 10 } : { start: 0, end: least };
-    super(id, { x: { start: -120, end: 0 }, y, yType: log ? "log" : "linear" });
-    Object.assign(this, { colors, dashes, least, log, window: 120, drawn: 0 });
-  }
-
-  empty() {
-    return { x: [], area: [], ...Object.fromEntries(this.colors.map((_, i) => [`y${i}`, []])) };
-  }
-
-  dress(below, left) {
-    this.#ticks(below);
-    if (!this.log) return;
-    left.setv({ ticker: new Bokeh.FixedTicker({ ticks: DECADES }) });
-    this.plot.center.find((grid) => grid.dimension === 1).ticker = new Bokeh.FixedTicker({ ticks: DECADES });
-  }
-
-  #ticks(below) {
-    const step = this.window / 4;
-    const ticks = [0, 1, 2, 3, 4].map((i) => -step * i);
-    const said = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : `${s / 3600} h`);
-    below.setv({
-      ticker: new Bokeh.FixedTicker({ ticks }),
-      major_label_overrides: new Map(ticks.map((t) => [t, t === 0 ? "now" : `−${said(-t)}`])),
-    });
-  }
-
-  glyphs(plot, source) {
-    if (!this.log) plot.varea({ field: "x" }, 0, { field: "area" }, { source, fill_color: css(this.colors[0]), fill_alpha: 0.13 });
-    this.colors.forEach((color, i) => {
-      plot.line({ field: "x" }, { field: `y${i}` }, { source, line_color: css(color), line_width: 1.8, line_join: "round",
-        line_dash: this.dashes[i] });
-    });
+  constructor(id, { colors, least, log }) {
+    super(id, { colors, least, log, window: 120, drawn: 0, top: least });
   }
 
   setWindow(seconds) {
     this.window = seconds;
-    if (!this.plot) return;
-    this.plot.x_range.setv({ start: -seconds });
-    this.#ticks(this.plot.below[0]);
     schedule(this);
   }
 
@@ -190,7 +132,6 @@ export class TimeChart extends Chart {
         if (value !== null && !(made[c][bucket] >= value)) made[c][bucket] = value;
       }
     }
-    const x = Float64Array.from({ length: count }, (_, i) => Math.min(0, ((begin + i + 1) * width - now) / 1000));
     let [highest, lowest] = [0, Infinity];
     const hold = Math.max(2, Math.ceil(6000 / width)); // points may be seconds apart
     for (const column of made) {
@@ -201,52 +142,79 @@ export class TimeChart extends Chart {
         if (column[i] < lowest) lowest = column[i];
       }
     }
-    if (this.log) this.#span(lowest, highest);
-    else this.reach(highest, this.least);
-    const area = made[0].map((value) => (Number.isNaN(value) ? 0 : value));
-    this.source.data = { x, area, ...Object.fromEntries(made.map((column, i) => [`y${i}`, column])) };
+    this.values = made;
+    const place = (i) => Math.max(-this.window, Math.min(0, ((begin + i + 1) * width - now) / 1000));
+    this.render(this.#xAxis(), this.log ? spanned(lowest, highest) : this.#reaching(highest), (px, py, bottom) =>
+      made.flatMap((column, c) => this.#lines(column, c, (i) => px(place(i)).toFixed(1), (value) => py(value).toFixed(1), bottom)));
   }
 
-  // Whole decades from below the lowest value to above the highest.
-  #span(lowest, highest) {
-    if (!(highest > 0)) return;
-    const decade = (value, round) => 10 ** round(Math.log10(value));
-    const [start, end] = [decade(Math.max(lowest, 1e-3) * 0.9, Math.floor), decade(highest * 1.1, Math.ceil)];
-    if (start !== this.plot.y_range.start || end !== this.plot.y_range.end) this.plot.y_range.setv({ start, end });
+  // The path of a column, which pauses where nothing is known, and the area below the first.
+  #lines(column, c, px, py, bottom) {
+    let [path, from] = ["", -1];
+    const area = [];
+    for (let i = 0; i <= column.length; i += 1) {
+      const known = i < column.length && !Number.isNaN(column[i]);
+      if (known) path += `${from < 0 ? "M" : "L"}${px(i)} ${py(column[i])}`;
+      if (known && from < 0) from = i;
+      if (known || from < 0) continue;
+      const points = Array.from(column.slice(from, i), (value, k) => `L${px(from + k)} ${py(value)}`);
+      if (!this.log) area.push(`M${px(from)} ${bottom}${points.join("")}L${px(i - 1)} ${bottom}Z`);
+      from = -1;
+    }
+    const line = mark("path", { d: path, class: c ? "dashed" : "" }, this.colors[c]);
+    return [...(area.length ? [mark("path", { d: area.join(""), class: "area" }, this.colors[c])] : []), line];
   }
 
-  say(text) { this.host.setAttribute("aria-label", text); }
+  #xAxis() {
+    const said = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : `${s / 3600} h`);
+    const steps = [0, 1, 2, 3, 4].map((i) => (-this.window * i) / 4);
+    return { from: -this.window, to: 0, ticks: steps.map((t) => [t, t === 0 ? "now" : `−${said(-t)}`]) };
+  }
+
+  // From 0 to a round number above the highest value; it falls only when much room is left, so that
+  // the axis keeps still.
+  #reaching(highest) {
+    const least = Math.max(highest * 1.08, this.least);
+    const unit = 10 ** Math.floor(Math.log10(least));
+    const factor = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((each) => each * unit >= least);
+    if (factor * unit > this.top || factor * unit < 0.5 * this.top || !this.step) {
+      this.top = factor * unit;
+      this.step = unit * (factor < 1.5 ? 0.25 : factor <= 2 ? 0.5 : factor <= 5 ? 1 : 2);
+    }
+    const axis = { from: 0, to: this.top };
+    const steps = Array.from({ length: 7 }, (_, i) => i * this.step);
+    return { ...axis, ticks: ticks(steps, short, axis) };
+  }
+}
+
+// A logarithmic axis of whole decades, from below the lowest value to above the highest.
+function spanned(lowest, highest) {
+  const decade = (value, round) => 10 ** round(Math.log10(value));
+  const axis = { from: 0.1, to: 10, log: true };
+  if (highest > 0) {
+    axis.from = decade(Math.max(lowest, 1e-3) * 0.9, Math.floor);
+    axis.to = decade(highest * 1.1, Math.ceil);
+  }
+  return { ...axis, ticks: ticks(DECADES, short, axis) };
 }
 
 // Bars of the levels ----------------------------------------------------------------------------------
 
 export class LevelChart extends Chart {
   constructor(id) {
-    super(id, { x: { start: -0.6, end: 8.6 }, y: { start: 0, end: 1 }, xLabel: "level" });
-  }
-
-  empty() {
-    return { level: [], density: [] };
-  }
-
-  dress(below, left) {
-    left.setv({ formatter: new Bokeh.NumeralTickFormatter({ format: "0%" }),
-      ticker: new Bokeh.FixedTicker({ ticks: [0, 0.25, 0.5, 0.75, 1] }) });
-    below.setv({ ticker: new Bokeh.SingleIntervalTicker({ interval: 2 }) });
-  }
-
-  glyphs(plot, source) {
-    plot.vbar({ field: "level" }, 0.72, { field: "density" }, 0, { source, fill_color: css("--green"), line_color: null });
+    super(id, { xLabel: "level" });
   }
 
   draw() {
     const { data } = this;
     const last = data.at(-1).level;
-    this.plot.x_range.setv({ end: Math.max(4, last) + 0.6 });
-    this.plot.below[0].ticker.interval = last > 9 ? 2 : 1;
-    this.source.data = { level: data.map((each) => each.level), density: data.map((each) => each.density) };
-    this.host.setAttribute("aria-label", `Density by level: ${data.map((each) =>
-      `level ${each.level}, ${Math.round(100 * each.density)} %`).join("; ")}`);
+    const steps = data.map(({ level }) => level).filter((level) => level % (last > 9 ? 2 : 1) === 0);
+    const x = { from: -0.6, to: Math.max(4, last) + 0.6, ticks: steps.map((level) => [level, number(level)]) };
+    const y = { from: 0, to: 1, ticks: [0, 0.25, 0.5, 0.75, 1].map((part) => [part, `${100 * part}%`]) };
+    this.render(x, y, (px, py, bottom) => data.map(({ level, density }) => mark("rect", {
+      x: px(level - 0.36), width: px(0.72) - px(0), y: py(density), height: bottom - py(density),
+    }, "--green")));
+    this.say(`Density by level: ${data.map(({ level, density }) => `level ${level}, ${Math.round(100 * density)} %`).join("; ")}`);
   }
 }
 
@@ -254,47 +222,27 @@ export class LevelChart extends Chart {
 
 export class CountChart extends Chart {
   constructor(id, { color, xLabel, bins }) {
-    super(id, { x: { start: 0.8, end: 12 }, y: { start: 0.6, end: 12 }, xLabel, xType: "log", yType: "log" });
-    Object.assign(this, { color, bins });
-  }
-
-  empty() {
-    return { left: [], right: [], middle: [], count: [], foot: [] };
-  }
-
-  dress(below, left) {
-    const formatter = new Bokeh.NumeralTickFormatter({ format: "0,0" });
-    const ticker = (ticks) => new Bokeh.FixedTicker({ ticks });
-    for (const axis of [below, left]) axis.setv({ formatter, ticker: ticker(DECADES) });
-    this.plot.center.find((grid) => grid.dimension === 1).ticker = ticker(DECADES);
-  }
-
-  glyphs(plot, source) {
-    const color = css(this.color);
-    const field = (name) => ({ field: name });
-    if (this.bins) {
-      plot.quad(field("left"), field("right"), field("foot"), field("count"),
-        { source, fill_color: color, fill_alpha: 0.85, line_color: css("--panel"), line_width: 1.5 });
-      return;
-    }
-    plot.segment(field("middle"), field("foot"), field("middle"), field("count"),
-      { source, line_color: color, line_width: 2, line_alpha: 0.35 });
-    plot.scatter(field("middle"), field("count"), { source, size: 7, fill_color: color, line_color: css("--panel") });
+    super(id, { color, xLabel, bins });
   }
 
   // data: {from, to, count}
   draw() {
     const { from, to, count } = this.data;
     const [most, last] = [Math.max(1, ...count), Math.max(1, ...to)];
-    this.plot.x_range.setv({ end: last * 1.35 + 1 });
-    this.plot.y_range.setv({ end: most * 1.8 });
-    const ticks = [1, 2, 5].flatMap((f) => [...Array(10)].map((_, i) => f * 10 ** i)).sort((a, b) => a - b);
-    const [below] = this.plot.below;
-    below.ticker.ticks = last < 2000 ? ticks : ticks.filter((tick) => String(tick).startsWith("1"));
-    this.source.data = {
-      left: from, right: to.map((value) => value + 1), middle: from, count, foot: count.map(() => 0.6),
-    };
-    this.host.setAttribute("aria-label", `${this.options.xLabel}: ${from.slice(0, 40).map((value, i) =>
+    const x = { from: 0.8, to: last * 1.35 + 1, log: true };
+    const y = { from: 0.6, to: most * 1.8, log: true };
+    const steps = last < 2000 ? DECADES.flatMap((one) => [one, 2 * one, 5 * one]) : DECADES;
+    this.render({ ...x, ticks: ticks(steps, number, x) }, { ...y, ticks: ticks(DECADES, number, y) }, (px, py, bottom) =>
+      from.flatMap((value, i) => {
+        const [left, top] = [px(value), py(count[i])];
+        if (this.bins) {
+          const width = Math.max(1, px(to[i] + 1) - left - 1.5);
+          return [mark("rect", { x: left, width, y: top, height: bottom - top }, this.color)];
+        }
+        return [mark("line", { x1: left, x2: left, y1: bottom, y2: top, class: "stem" }, this.color),
+          mark("circle", { cx: left, cy: top, r: 3.5 }, this.color)];
+      }));
+    this.say(`${this.xLabel}: ${from.slice(0, 40).map((value, i) =>
       `${value === to[i] ? value : `${value} to ${to[i]}`}, ${count[i]} vertices`).join("; ")}`);
   }
 }

@@ -21,23 +21,16 @@ const series = { at: [], rate: [], lag: [], median: [], p99: [] };
 // Charts ---------------------------------------------------------------------------------------------------
 
 const drawn = {
-  rate: new charts.TimeChart("chart-rate", { colors: ["--blue"], dashes: ["solid"], least: 10 }),
-  lag: new charts.TimeChart("chart-lag", { colors: ["--gold"], dashes: ["solid"], least: 10 }),
-  latency: new charts.TimeChart("chart-latency", { colors: ["--purple", "--orange"], dashes: ["solid", "dashed"], log: true }),
+  rate: new charts.TimeChart("chart-rate", { colors: ["--blue"], least: 10 }),
+  lag: new charts.TimeChart("chart-lag", { colors: ["--gold"], least: 10 }),
+  latency: new charts.TimeChart("chart-latency", { colors: ["--purple", "--orange"], log: true }),
   density: new charts.LevelChart("chart-density"),
   cores: new charts.CountChart("chart-cores", { color: "--blue", xLabel: "core number", bins: false }),
   degrees: new charts.CountChart("chart-degrees", { color: "--purple", xLabel: "degree", bins: true }),
 };
-let ready = false;
-
-async function build() {
-  for (const chart of Object.values(drawn)) await chart.build();
-  ready = true;
-  redraw();
-}
 
 function redraw() {
-  if (!ready || !series.at.length) return;
+  if (!series.at.length) return;
   const now = state.connection === "live" ? Math.max(Date.now() + state.skew, series.at.at(-1)) : series.at.at(-1);
   drawn.rate.show({ at: series.at, columns: [series.rate], now });
   drawn.lag.show({ at: series.at, columns: [series.lag], now });
@@ -197,7 +190,7 @@ async function distributions() {
   } finally {
     distributions.asked = false;
   }
-  if (found.version === distributions.version || !ready) return;
+  if (found.version === distributions.version) return;
   distributions.version = found.version;
   drawn.density.show(found.densities);
   const cores = found.cores.value.map((value, i) => [value, found.cores.count[i]]).filter(([value]) => value > 0);
@@ -248,10 +241,8 @@ byId("theme").addEventListener("click", () => {
   const theme = order[(order.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % order.length];
   localStorage.setItem("lpma-theme", theme);
   dress(theme);
-  if (ready) build();
 });
 dress(document.documentElement.dataset.theme ?? "auto");
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => ready && build());
 
 for (const button of document.querySelectorAll("[data-window]")) {
   button.addEventListener("click", () => {
@@ -264,4 +255,4 @@ document.addEventListener("visibilitychange", () => !document.hidden && (redraw(
 setInterval(render, 1000);
 setInterval(slowly, SLOW_MS);
 watch(RECENT, onEvents, onState);
-charts.load().then(build).then(slowly);
+slowly();

@@ -5,14 +5,13 @@
 
 import { step } from "./forces.js";
 import { json } from "./net.js";
-import { element, number, plural, wordOf } from "./words.js";
+import { element, number, plural, svgElement, wordOf } from "./words.js";
 
 const MOST = 90;
 const SHOWN = 36; // neighbours of one vertex
 const [COOLING, COLD] = [0.975, 0.02]; // heat after each step, and at rest
 const STEPS = Math.log(COLD) / Math.log(COOLING);
 const REST_MS = 1800;
-const SVG = "http://www.w3.org/2000/svg";
 // Core numbers from low to high: viridis, whose lightness rises evenly, for any eyes.
 const SCALE = ["#482475", "#3e4a89", "#2f6c8e", "#1f9a8a", "#48c16e", "#a5db36", "#fde725"];
 
@@ -26,12 +25,6 @@ let trail = []; // words, from the first to where we are
 let heat = 0;
 let turned = 0; // radians
 let widest = 1; // the highest core number seen
-
-function svgElement(tag, attributes) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
-}
 
 // Asked for --------------------------------------------------------------------------------------------
 
@@ -228,7 +221,6 @@ function frame(now) {
   if (heat > COLD) requestAnimationFrame(frame);
   else frame.last = undefined;
 }
-
 
 // Hands ----------------------------------------------------------------------------------------------------
 

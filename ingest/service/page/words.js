@@ -55,6 +55,12 @@ export function wordOf(name) {
   return /^-?\d+$/.test(name) || name.startsWith('"') ? JSON.stringify(name) : name;
 }
 
+export function svgElement(tag, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

@@ -18,8 +18,7 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from ingest.service.app import make_app  # noqa: E402
 from ingest.service.connection import Timeouts  # noqa: E402
-from ingest.service.context import Context, Limits  # noqa: E402
-from ingest.service.figures import Figures  # noqa: E402
+from ingest.service.context import Context, Figures, Limits  # noqa: E402
 from ingest.service.security import Access, Guard  # noqa: E402
 from ingest.service.server import AsgiServer, bind  # noqa: E402
 from ingest.service.stored import StoredGraph  # noqa: E402
@@ -81,8 +80,9 @@ def standstill() -> Iterator[Standstill]:
 
 def start_server(context: Context, port: int = 0) -> tuple[str, Callable[[], None]]:
     """Serve `context`; the URL, and how to stop."""
+    app = Guard(make_app(context), Access(), "127.0.0.1", context.limits, context.figures)
     config = uvicorn.Config(
-        make_app(context), host="127.0.0.1", port=port, log_level="warning", lifespan="off",
+        app, host="127.0.0.1", port=port, log_level="warning", lifespan="off",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = uvicorn.Server(config)

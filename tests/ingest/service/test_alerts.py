@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ingest.errors import PipelineError
-from ingest.service.alerts import Alerts, parse_rule
+from ingest.service.sampling import Alerts, parse_rule
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,9 @@ def sent(served: Served, path: str) -> socket.socket:
     address = urlsplit(served.url)
     connection = socket.create_connection((address.hostname, address.port))
     connection.settimeout(HANGS_S)
-    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+    connection.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    )
     return connection
 
 

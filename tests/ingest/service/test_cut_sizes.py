@@ -1,5 +1,5 @@
 """The HTTP service with every size at which it cuts set to 3: bodies into records, questions into
-calls of the graph, answers into pages and pieces, snapshots into batches and writes. Then more rows
+calls of the graph, answers into pages, snapshots into batches and writes. Then more rows
 than each takes at once as users have it. The graph itself is the oracle."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 import ingest
 import lpma
-from ingest.service import answering, codecs, queries, snapshot, snapshot_forms, update_codecs
+from ingest.service import answering, queries, snapshot, snapshot_forms, update_codecs
 from ingest.service.context import Limits
 from tests.support.oracles import assert_same
 
@@ -27,7 +27,7 @@ Serve = Callable[..., Served]
 CUT = 3
 SIZES = [
     (update_codecs, "RECORD_ROWS"), (answering, "PART_ROWS"), (answering, "PART_NAMES"),
-    (answering, "PART_EDGES"), (answering, "FIRST_PART"), (codecs, "PIECE"), (queries, "LONG"),
+    (answering, "PART_EDGES"), (answering, "FIRST_PART"), (queries, "LONG"),
     (snapshot, "CHUNK_BYTES"), (snapshot_forms, "BATCH_ENTRIES"),
 ]  # fmt: skip
 LINES = "application/jsonl"

@@ -15,11 +15,10 @@ import pytest
 
 from ingest.errors import PipelineError
 from ingest.service import events
-from ingest.service.alerts import parse_rule
 from ingest.service.context import Context, Limits
 from ingest.service.events import Hub
 from ingest.service.messages import RING
-from ingest.service.sampling import Trend, printable
+from ingest.service.sampling import Trend, parse_rule, printable
 from tests.support.waiting import HANGS_S, wait_for
 
 from .conftest import Served

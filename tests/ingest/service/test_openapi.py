@@ -55,6 +55,11 @@ def test_every_reference_leads_somewhere() -> None:
     assert len(ids) == len(set(ids))
 
 
+def test_refusals_that_every_endpoint_has_are_said() -> None:
+    for path, method in operations():
+        assert {"400", "421", "431"} <= DOCUMENT["paths"][path][method]["responses"].keys()
+
+
 def schema_of(path: str, method: str, status: int) -> Any:
     """The schema of an answer in JSON, with all that it refers to."""
     responses = DOCUMENT["paths"][path][method]["responses"]

@@ -78,7 +78,7 @@ def test_forms_agree(serve_store: Serve, weight: str | None) -> None:
     bodies = {
         JSON: json.dumps({"u": every.tolist()}).encode(),
         MSGPACK: msgpack.packb({"rows": 32, "u": every.tobytes()}),
-        "application/x-msgpack; charset=x": msgpack.packb({"u": every.tolist()}),
+        "application/x-msgpack; v=1": msgpack.packb({"u": every.tolist()}),
         ARROW: arrow_of(u=every),
     }
     answers = {form: request(f"{url}/successors", body, form) for form, body in bodies.items()}

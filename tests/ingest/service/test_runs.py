@@ -15,7 +15,7 @@ import pytest
 
 import lpma
 from ingest import analyses
-from ingest.service import run_options, runs
+from ingest.service import runs
 from ingest.service.beside import Job, Stopped
 from ingest.service.context import Limits
 from ingest.service.problems import Problem
@@ -116,7 +116,7 @@ def test_what_makes_no_sense_is_refused(serve_store: Serve, what: str, status: i
 
 
 def test_every_analysis_can_be_asked_for() -> None:
-    assert run_options.OPTIONS.keys() == analyses.ANALYSES.keys() | {"bicliques"}
+    assert runs.OPTIONS.keys() == analyses.ANALYSES.keys() | {"bicliques"}
 
 
 @pytest.mark.parametrize(
@@ -135,16 +135,16 @@ def test_every_analysis_can_be_asked_for() -> None:
 )  # fmt: skip
 def test_what_is_refused_is_named(algorithm: str, given: dict[str, str], says: str) -> None:
     with pytest.raises((Problem, BatchError)) as refused:
-        run_options.options_of(algorithm, given)
+        runs.options_of(algorithm, given)
     assert re.match(says, getattr(refused.value, "detail", str(refused.value)))
 
 
 def test_options_are_those_that_algorithms_declare() -> None:
     given = {"damping": ".5", "max_iter": "007", "weighted": "true", "top": "0"}
-    found = run_options.options_of("pagerank", given)
+    found = runs.options_of("pagerank", given)
     assert found == {"damping": 0.5, "tol": 1e-6, "max_iter": 7, "weighted": True, "top": 0}
-    told = {each["name"]: each for each in run_options.parameters()}
-    assert told["algorithm"]["schema"]["enum"] == list(run_options.OPTIONS)
+    told = {each["name"]: each for each in runs.parameters()}
+    assert told["algorithm"]["schema"]["enum"] == list(runs.OPTIONS)
     for algorithm, options in analyses.OPTIONS.items():
         for name, option in options.items():
             said, schema = told[name]["description"], told[name]["schema"]
@@ -198,7 +198,7 @@ def sent(served: Served) -> socket.socket:
     """A connection over which a run was asked for."""
     address = urlsplit(served.url)
     connection = socket.create_connection((address.hostname, address.port))
-    connection.sendall(b"GET /v1/run/core HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    connection.sendall(b"GET /v1/run/core HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     return connection
 
 
@@ -265,7 +265,7 @@ def test_a_count_of_bicliques_ends_when_nobody_waits_for_it() -> None:
     graph.insert(*(axis.ravel() for axis in np.meshgrid(np.arange(30), np.arange(30, 60))))
     s = graph.snapshot(compact=True)
     vertices = Vertices(s, VertexNames())
-    options = run_options.options_of("bicliques", {"p": "3", "q": "3", "method": "pivot"})
+    options = runs.options_of("bicliques", {"p": "3", "q": "3", "method": "pivot"})
     job: Job[Any] = Job(lambda job: None)
     assert runs._computed("bicliques", options, s, vertices, job.check)["summary"]
     job.stop()

@@ -13,11 +13,11 @@ import pytest
 
 import lpma
 from ingest.errors import PipelineError
+from ingest.service.app import Service, check_address
 from ingest.service.connection import Timeouts
-from ingest.service.context import Context
-from ingest.service.figures import Figures
+from ingest.service.context import Context, Figures
 from ingest.service.security import Access, Guard
-from ingest.service.server import AsgiServer, Service, bind, check_address
+from ingest.service.server import AsgiServer, bind
 from ingest.service.stored import StoredGraph
 from tests.ingest.service import connections
 from tests.ingest.service.guarded import LIMITS, READ, bearer, problem, toy

@@ -172,7 +172,7 @@ class Reader:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.settimeout(HANGS_S)
         self.socket.connect((address.hostname, address.port))
-        self.socket.sendall(b"GET /v1/snapshot HTTP/1.1\r\nHost: here\r\n\r\n")
+        self.socket.sendall(b"GET /v1/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.head = self.socket.recv(4096)
 
     def rest(self) -> int:

@@ -23,10 +23,9 @@ from ingest import Pipeline, SqliteLog
 from ingest.errors import RecordError
 from ingest.pipeline import record_decoder
 from ingest.service import updates as endpoint
-from ingest.service.app import make_app
+from ingest.service.app import Service, make_app
 from ingest.service.connection import Timeouts
 from ingest.service.context import Context, Limits
-from ingest.service.server import Service
 from ingest.service.update_codecs import Producer, Stream, records_of
 from ingest.service.writer import UpdateWriter
 from lpma import Kind

@@ -14,8 +14,8 @@ import pytest
 import lpma
 from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from ingest.service import query_queue
+from ingest.service.app import Service
 from ingest.service.context import Context
-from ingest.service.server import Service
 from tests.support.raw_http import ask, connect, read_answer, request
 from tests.support.waiting import HANGS_S, wait_for
 
