@@ -98,16 +98,14 @@ class ShardHost:
         shard.expect(epoch, or_later)
         return shard.status().incarnation
 
-    def closed(self, epoch: int, timeout_s: float) -> tuple[EpochClosed | None, bool]:
+    def closed(
+        self, epoch: int, timeout_s: float, or_later: bool = False
+    ) -> tuple[EpochClosed | None, bool]:
         """See `Shard.closed`; and if it is None, whether that will stay so."""
         shard = self._running()
         until = time.monotonic() + timeout_s
-        found = shard.closed(epoch, timeout_s)
-        return found, found is None and time.monotonic() < until
-
-    def closed_from(self, epoch: int, timeout_s: float) -> tuple[EpochClosed | None, bool]:
-        """See `Shard.closed_from`; in the form of `closed`."""
-        return self._running().closed_from(epoch, timeout_s), False
+        found = shard.closed(epoch, timeout_s, or_later)
+        return found, found is None and not or_later and time.monotonic() < until
 
     def forget(self, epoch: int) -> None:
         """See `Shard.forget`."""

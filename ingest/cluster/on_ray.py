@@ -47,8 +47,7 @@ try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-    from .ray_door import connected
-    from .ray_head import HOW_TO_GO_ON, Head
+    from .ray_door import HOW_TO_GO_ON, Head, connected
 except ImportError as error:
     raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
 
@@ -102,14 +101,9 @@ class _ShardActor(ShardHost):
         return lpma.__version__
 
     @ray.method(concurrency_group="work")
-    def closed(self, epoch: int, timeout_s: float) -> Any:
+    def closed(self, epoch: int, timeout_s: float, or_later: bool = False) -> Any:
         """See `ShardHost.closed`."""
-        return super().closed(epoch, timeout_s)
-
-    @ray.method(concurrency_group="work")
-    def closed_from(self, epoch: int, timeout_s: float) -> Any:
-        """See `ShardHost.closed_from`."""
-        return super().closed_from(epoch, timeout_s)
+        return super().closed(epoch, timeout_s, or_later)
 
     @ray.method(concurrency_group="work")
     def open_desk(self, run: str, epoch: int) -> None:

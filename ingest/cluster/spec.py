@@ -58,23 +58,40 @@ class ShardSpec:
             )
 
     @property
+    def is_kafka(self) -> bool:
+        return self.source.startswith(KAFKA)
+
+    @property
+    def brokers(self) -> str:
+        """The addresses of Kafka. REQUIRES: is_kafka."""
+        return self.source.removeprefix(KAFKA)
+
+    @property
     def ways(self) -> tuple[str, ...]:
         """A pipeline each: "out", and "in" if there is one for the turned edges."""
         return ("out", "in") if self.predecessors else ("out",)
 
-    @property
-    def own_directory(self) -> str:
-        """Where the shard keeps what it has."""
-        return f"{self.checkpoint}/shard-{self.number:04d}"
+    def part(self, way: str = "out") -> str:
+        """The folder of that way's pipeline within the shard's, "" for the shard's itself."""
+        return way if self.predecessors else ""
 
     def directory(self, way: str = "out") -> str:
         """Where the pipeline of that way keeps its checkpoints."""
-        return f"{self.own_directory}/{way}" if self.predecessors else self.own_directory
+        return f"{self.checkpoint}/{folder_of(self.number, self.part(way))}"
 
     def topics(self, way: str = "out") -> tuple[str, str]:
         """The updates and the queries that the pipeline of that way reads."""
         end = ".in" if way == "in" else ""
         return self.topic + end, self.queries + end
+
+
+def folder_of(number: int, part: str = "") -> str:
+    """Where a shard's checkpoints lie, in the directory of all shards and in kept storage.
+
+    >>> folder_of(3), folder_of(3, "in")
+    ('shard-0003', 'shard-0003/in')
+    """
+    return f"shard-{number:04d}/{part}".rstrip("/")
 
 
 @dataclass(frozen=True)
