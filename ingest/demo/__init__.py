@@ -40,9 +40,8 @@ from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
 from ..types import Reply
 from . import watch
-from .client import same_replies
 from .figures import Figures, called, figures, who
-from .live import live_run
+from .live import live_run, same_replies
 from .stream import DemoStream, choose_stream
 from .warm_up import WarmUp
 from .worker import DemoError, Files, new_graph

@@ -13,8 +13,8 @@ from .._config import configured
 from .._console import Screen, emit, failing_in_one_line, show, telling_in_json
 from .._pipeline import on_signals
 from ._actions import Actions
+from ._ask import readable
 from ._options import CheckpointOption, GraphStreamOptions, KeepingOptions, ShardOptions
-from ._status import readable
 
 RARE = "checkpoint_interval", "checkpoint_operations", "batch_interval", "kafka"
 LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
