@@ -36,6 +36,22 @@ CALL_TIMEOUT_S = 10.0  # of calls that do nothing long
 LOOK_S = 1.0  # of a wait for an answer, after which it is seen whether one can come
 
 
+def in_thread(name: str, call: Callable[..., Any], *args: Any) -> Future[Any]:
+    """A call in a thread of its own, so that a time-out holds whatever it does."""
+    future: Future[Any] = Future()
+
+    def work() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(call(*args))
+        except BaseException as error:  # noqa: BLE001 - it is the caller's
+            future.set_exception(error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return future
+
+
 class Handle(ABC):
     """The way to the host of shard `number`. Its methods may be called from any thread."""
 
@@ -154,18 +170,7 @@ class LocalHandle(Handle):
         self.number = host.spec().number
 
     def ask(self, method: str, *args: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def work() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(getattr(self._host, method)(*args))
-            except BaseException as error:  # noqa: BLE001 - it is the caller's
-                future.set_exception(error)
-
-        threading.Thread(target=work, name=f"lpma-ask-{method}", daemon=True).start()
-        return future
+        return in_thread(f"lpma-ask-{method}", getattr(self._host, method), *args)
 
     def translated(self, error: BaseException) -> BaseException:
         return error

@@ -25,10 +25,7 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
-from concurrent.futures import Future
-from typing import Any
 
 import ray
 from ray._private import worker
@@ -37,6 +34,7 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.exceptions import RayError
 
 from ..errors import ClusterError
+from .engine import in_thread
 from .niceness import OF_RAY, VARIABLE
 
 ADDRESS, AUTH_MODE = "RAY_ADDRESS", "RAY_AUTH_MODE"
@@ -101,15 +99,7 @@ def _start(namespace: str) -> None:
 def _ask(address: str) -> None:
     """Ask a head who it is, showing no token. Raises what Ray does, and ConnectionError if it does
     not answer."""
-    answer: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            answer.set_result(GcsClient(address=address))
-        except BaseException as error:  # noqa: BLE001 - it is the caller's
-            answer.set_exception(error)
-
-    threading.Thread(target=work, name="lpma-ray", daemon=True).start()
+    answer = in_thread("lpma-ray", lambda: GcsClient(address=address))
     try:
         answer.result(ANSWER_TIMEOUT_S)
     except TimeoutError:

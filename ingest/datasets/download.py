@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.batch.columns import Columns
 from lpma.file.atomic import atomic_write
@@ -35,6 +34,7 @@ from lpma.file.atomic import atomic_write
 from ..errors import SourceError
 from ..sources.files.edges import open_edges
 from ..sources.files.reading import Asked
+from ..types import Array
 from .cache import DatasetError, Progress, check_recorded, record, sha256
 from .catalog import Dataset
 
@@ -124,8 +124,6 @@ def _copy(
             progress(what, done, total)
     return done
 
-
-Array = npt.NDArray[Any]
 
 _BLOCK_BYTES = 1 << 20
 

@@ -22,16 +22,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit, uint64
 
 from lpma.batch.columns import MAX_OPERATIONS, MAX_VERTEX, Columns, Kind
 from lpma.cpu.jit import compiled
 
 from ..errors import IngestError
-
-
-Array = npt.NDArray[Any]
+from ..types import Array
 
 GRAPH500 = (0.57, 0.19, 0.19)
 CHUNK_EDGES = 1 << 20

@@ -51,16 +51,14 @@ from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.batch.columns import Columns, Kind
 
 from ..errors import PipelineError
 from ..formats.msgpack import has_expiry
-from ..types import Partition
+from ..types import Array, Partition
 from .batching import StreamBatch, newest_event
 
-Array = npt.NDArray[Any]
 WindowTime = Literal["event", "arrival"]
 Width = int | timedelta | str | None
 

@@ -14,16 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from algorithms.diversity.network import EgoNetwork
 from lpma.dependencies import optional_import
 
 from ..state.vertex_names import word_of
-from ..types import Name
+from ..types import Array, Name
 from .style import COLORS, INK, MARKERS, StrPath, drawing
-
-Array = npt.NDArray[Any]
 
 MOST_VERTICES = 4_000  # drawn
 MOST_EDGES = 20_000  # drawn

@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.arrays import first_not_below, to_host
@@ -45,13 +44,12 @@ from lpma.snapshot.snapshot import Snapshot
 from ..errors import RecordError, WordError
 from ..formats.msgpack import text_name
 from ..formats.names import DECIMALS, plain_name
-from ..types import Name
+from ..types import Array, Name
 
 if TYPE_CHECKING:
     from lpma.names import Names
     from lpma.names.stored import StoredNames
 
-Array = npt.NDArray[Any]
 
 HEADER = "row,type,name\n"
 CHUNK_ROWS = 1 << 16
