@@ -92,7 +92,6 @@ def device_of(devices: str | Sequence[str] | None, number: int) -> str:
 
 
 def check_flags(error: type[IngestError], **flags: Any) -> None:
-    """Raise `error` unless each of these is True or False."""
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise error(f"{name} is {value!r}: expected True or False")

@@ -72,7 +72,6 @@ def place_of(keep: str | Storage, number: int, part: str) -> Storage:
 
 
 def _number_of(copy: str) -> int:
-    """Of the checkpoint that was copied."""
     return int(copy.split("-")[1])
 
 
@@ -101,23 +100,7 @@ class CheckpointMirror(Closing):
     `status` and the event "not kept" tell of it. `close` copies the last one first.
 
     keep: a path, a URI, or a `Storage`. number, part: of the shard, as for `folder_of`. interval_s:
-    between two looks at the directory. Raises CheckpointError if `keep` names no place.
-
-    >>> from ingest.cluster.checkpoint_mirror import CheckpointMirror, restore
-    >>> log = ingest.SqliteLog("log")
-    >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
-    >>> with CheckpointMirror("kept", 0, "state") as mirror:
-    ...     with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
-    ...         _ = pipeline.run("end")
-    >>> mirror.status.number
-    1
-    >>> restore("kept", 0, "another")
-    True
-    >>> resumed = ingest.Pipeline.resume("another", log, accept_journal_loss=True)
-    >>> resumed.graph.num_edges
-    2
-    >>> resumed.close()
-    """
+    between two looks at the directory. Raises CheckpointError if `keep` names no place."""
 
     def __init__(
         self,

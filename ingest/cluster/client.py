@@ -261,7 +261,6 @@ class _Recent:
 
 
 def answers(snapshot: ShardedSnapshot, queries: Sequence[Ask]) -> list[Reply]:
-    """The replies as of a snapshot."""
     far = [query for query in queries if query.kind is Kind.HOPS]
     near = [query for query in queries if query.kind is not Kind.HOPS]
     each: dict[bool, Iterator[Neighbors]] = {True: iter(()), False: iter(())}

@@ -29,12 +29,7 @@ _PLACES = (FILE, f"out/{FILE}")  # of a shard: with one pipeline, with two
 
 @dataclass(frozen=True)
 class ClusterManifest:
-    """What all shards of a graph agree on, for as long as their checkpoints last.
-
-    >>> from ingest.cluster.cluster_manifest import ClusterManifest
-    >>> str(ClusterManifest(2, "updates", directed=False, names=True))
-    "2 shards of 'updates', undirected, with names"
-    """
+    """What all shards of a graph agree on, for as long as their checkpoints last."""
 
     shards: int
     topic: str
@@ -44,7 +39,6 @@ class ClusterManifest:
 
     @classmethod
     def of(cls, spec: ShardSpec) -> ClusterManifest:
-        """That of a shard's cluster."""
         return cls(spec.shards, spec.topic, spec.directed, spec.predecessors, spec.names)
 
     def __str__(self) -> str:

@@ -86,14 +86,7 @@ class ControlServer(Closing):
     and are called from several threads at once. What they raise is told to the client; what is a
     bug is logged as well.
 
-    Raises LockedError if another cluster runs there, ControlError if the socket cannot be made.
-
-    >>> from ingest.cluster.control import ControlServer, ask
-    >>> with ControlServer("state", {"double": lambda number: 2 * number}) as server:
-    ...     server.start()
-    ...     ask("state", "double", number=21)
-    42
-    """
+    Raises LockedError if another cluster runs there, ControlError if the socket cannot be made."""
 
     def __init__(self, directory: str | os.PathLike[str], actions: Mapping[str, Action]) -> None:
         check_system()
@@ -134,7 +127,6 @@ class ControlServer(Closing):
         return listener
 
     def start(self) -> None:
-        """Answer from now on."""
         self._thread = threading.Thread(target=self._accept, name="lpma-control", daemon=True)
         self._thread.start()
 
@@ -293,16 +285,7 @@ _MAX_BYTES = 4096
 
 class DirectoryLock(Closing):
     """The lock `file` of a directory, which is made if there is none, held until `close`. Raises
-    LockedError, which says who holds it as far as known; CheckpointError if it cannot be taken.
-
-    >>> from ingest.cluster.control import OF_DRIVER, DirectoryLock
-    >>> with DirectoryLock("state", OF_DRIVER):
-    ...     try:
-    ...         DirectoryLock("state", OF_DRIVER)
-    ...     except ingest.LockedError as error:
-    ...         print("this process" in str(error))
-    True
-    """
+    LockedError, which says who holds it as far as known; CheckpointError if it cannot be taken."""
 
     def __init__(self, directory: str | os.PathLike[str], file: str) -> None:
         path = Path(directory) / file
@@ -337,7 +320,6 @@ def _this_process() -> dict[str, str | int]:
 
 
 def _held_by(lock: int) -> str:
-    """Who holds a lock, as far as known."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads(os.pread(lock, _MAX_BYTES, 0))
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found["since"]))

@@ -101,14 +101,6 @@ class Handle(ABC):
                 raise
             raise translated from error
 
-    def is_alive(self, timeout_s: float = CALL_TIMEOUT_S) -> bool:
-        """Whether the host answers."""
-        try:
-            self.call("ping", timeout_s=timeout_s)
-        except ClusterError:
-            return False
-        return True
-
 
 class Engine(ABC):
     """Launches hosts."""
@@ -163,8 +155,6 @@ def call_all(
 
 
 class LocalHandle(Handle):
-    """The way to a host of this process."""
-
     def __init__(self, host: ShardHost) -> None:
         self._host = host
         self.number = host.spec().number

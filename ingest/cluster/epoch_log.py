@@ -228,7 +228,6 @@ def _finished(snapshot: Snapshot) -> Snapshot:
 
 
 def _refused(error: MemoryError) -> str:
-    """Why an epoch is not held, and what helps."""
     if isinstance(error, SnapshotTooLarge):
         why, _, _ = str(error).partition(": ")  # what follows is for callers of Graph.snapshot
         return (

@@ -298,19 +298,7 @@ def _any_marker(records: list[Polled]) -> bool:
 
 
 class Alignment:
-    """The markers that some partitions stand at. floor: no marker up to this epoch counts.
-
-    >>> from ingest.cluster.epoch_source import Alignment
-    >>> first, second = ingest.Partition("updates", 0), ingest.Partition("updates", 1)
-    >>> alignment = Alignment([first, second])
-    >>> alignment.meets(first, 7), alignment.is_whole
-    (True, False)
-    >>> alignment.meets(second, 7), alignment.is_whole
-    (True, True)
-    >>> alignment.end()
-    >>> alignment.floor, alignment.meets(first, 7)
-    (7, False)
-    """
+    """The markers that some partitions stand at. floor: no marker up to this epoch counts."""
 
     def __init__(self, partitions: Iterable[Partition], floor: int = 0) -> None:
         self.partitions = frozenset(partitions)

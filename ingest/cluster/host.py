@@ -81,11 +81,9 @@ class ShardHost:
         """Returns, if the host is there."""
 
     def spec(self) -> ShardSpec:
-        """What the shard is made of."""
         return self._spec
 
     def status(self) -> HostStatus:
-        """How things stand."""
         shard = self._shard
         return HostStatus(
             self._spec.number, self._name, os.getpid(), self._starts, self._failures,
@@ -108,11 +106,9 @@ class ShardHost:
         return found, found is None and not or_later and time.monotonic() < until
 
     def forget(self, epoch: int) -> None:
-        """See `Shard.forget`."""
         self._running().forget(epoch)
 
     def worker(self, epoch: int) -> Any:
-        """See `Shard.worker`."""
         return self._running().worker(epoch)
 
     # How it ends -------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ _POLYNOMIAL = np.uint64(0xEDB88320)  # of CRC-32, as zlib has it
 
 @inlined
 def mixed(z: Any) -> Any:
-    """See `lpma.sharding`."""
     z = (z ^ (z >> _SHIFTS[0])) * _FACTORS[0]
     z = (z ^ (z >> _SHIFTS[1])) * _FACTORS[1]
     return z ^ (z >> _SHIFTS[2])

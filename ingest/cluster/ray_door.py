@@ -89,7 +89,6 @@ def _connect(namespace: str) -> None:
 
 
 def _start(namespace: str) -> None:
-    """Start a Ray here, which ends with this process."""
     ray.init(
         "local", namespace=namespace, log_to_driver=False, include_dashboard=False,
         _system_config=None if VARIABLE in os.environ else {**OF_RAY},  # Ray adds to it

@@ -61,7 +61,6 @@ class SharedGraph(lpma.Graph):
         return type(cls.__name__, (cls,), {"partitions": partitions})
 
     def apply(self, batch: Batch | Columns) -> Answers:
-        """See `lpma.Graph.apply`."""
         if isinstance(batch, Columns) and not batch.edges_only:
             if not batch.checked:  # before rows are made of it that no caller may give
                 batch = validated(batch)

@@ -219,7 +219,6 @@ class Repartition(Closing):
         return bool(polled)
 
     def _read(self, wait_s: float) -> list[Polled]:
-        """Records for one chunk, none if none came."""
         polled: list[Polled] = []
         size = 0
         while size < CHUNK_BYTES:
@@ -287,7 +286,6 @@ def _size(polled: Polled) -> int:
 
 
 def _stretches(polled: list[Polled]) -> list[Chunk]:
-    """The records as stretches of partitions, in order."""
     found = []
     for partition, stretch in groupby(polled, key=attrgetter("partition")):
         records = list(stretch)

@@ -53,23 +53,7 @@ if TYPE_CHECKING:
 
 
 class Shard(Closing):
-    """The shard that `spec` describes. Its methods may be called from any thread.
-
-    >>> from ingest.cluster.shard import Shard
-    >>> from ingest.cluster.spec import ShardSpec
-    >>> log = ingest.SqliteLog("log")
-    >>> ingest.create_sharded(log, "updates", 2)
-    >>> sink = ingest.PartitionedSink(log)
-    >>> with Shard(ShardSpec("log", None, 0, 1, "state")) as shard:
-    ...     shard.start()
-    ...     shard.expect(5)
-    ...     sink.write(lpma.Batch.from_columns(lpma.Kind.INSERT, [1, 2, 3], [2, 3, 4]))
-    ...     epoch = sink.mark(5)
-    ...     closed = shard.closed(epoch, timeout_s=30.0)
-    ...     part = shard.worker(epoch).part
-    >>> closed.num_edges, part.indices.tolist()
-    (3, [2, 3, 4])
-    """
+    """The shard that `spec` describes. Its methods may be called from any thread."""
 
     def __init__(self, spec: ShardSpec) -> None:
         self._spec = spec
@@ -219,7 +203,6 @@ class ShardPipeline:
             self.pipeline.requests.ask(lambda moment: None)  # wakes it
 
     def join(self) -> None:
-        """Wait until it has ended."""
         if self._thread.ident is not None:
             self._thread.join()
         elif self.state == "starting":

@@ -26,12 +26,7 @@ class ShardSpec:
     names. keep: storage that outlives the disk, to which checkpoints are copied. settings: of the
     pipelines (`ingest.Settings`).
 
-    Raises PipelineError if it makes no sense.
-
-    >>> from ingest.cluster.spec import ShardSpec
-    >>> ShardSpec("updates.log", None, number=2, shards=4, checkpoint="state").directory()
-    'state/shard-0002'
-    """
+    Raises PipelineError if it makes no sense."""
 
     source: str
     kafka_settings: dict[str, Any] | None
@@ -76,7 +71,6 @@ class ShardSpec:
         return way if self.predecessors else ""
 
     def directory(self, way: str = "out") -> str:
-        """Where the pipeline of that way keeps its checkpoints."""
         return f"{self.checkpoint}/{folder_of(self.number, self.part(way))}"
 
     def topics(self, way: str = "out") -> tuple[str, str]:
@@ -86,11 +80,7 @@ class ShardSpec:
 
 
 def folder_of(number: int, part: str = "") -> str:
-    """Where a shard's checkpoints lie, in the directory of all shards and in kept storage.
-
-    >>> folder_of(3), folder_of(3, "in")
-    ('shard-0003', 'shard-0003/in')
-    """
+    """Where a shard's checkpoints lie, in the directory of all shards and in kept storage."""
     return f"shard-{number:04d}/{part}".rstrip("/")
 
 

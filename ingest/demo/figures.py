@@ -80,7 +80,6 @@ _FIGURES: dict[str, Callable[[Snapshot, Figures], None]] = {
 
 
 def called(name: Name) -> str:
-    """What a vertex is called in a sentence."""
     return f"user {name}" if isinstance(name, int) else word_of(name)
 
 

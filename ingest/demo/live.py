@@ -212,7 +212,6 @@ class Asker:
             raise self._failure
 
     def stop(self) -> None:
-        """Stop at once."""
         self._finish.set()
         self._client.close()
         if self._thread.is_alive():
@@ -267,7 +266,6 @@ class Asker:
 
 
 def answer_text(reply: Reply) -> str:
-    """A reply's answer in a few words."""
     answer = reply.answer
     if reply.error is not None:
         return f"{reply.error} ({reply.message})"

@@ -446,7 +446,6 @@ class Pipeline:
         self._move(batch, seconds, window)
 
     def _slide(self, batch: StreamBatch) -> Slide:
-        """What the batch does to the window, if there is one."""
         newest, width = self._stream.state.window_newest, self.settings.window
         if width is None:
             return Slide(newest, None, 0)
@@ -529,7 +528,6 @@ class Pipeline:
             raise
 
     def _place(self) -> dict[str, Any]:
-        """Where the stream stands, as fields of an event."""
         return {"operations": self.stats.operations, "version": self._stream.state.version}
 
 

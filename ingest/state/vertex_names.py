@@ -129,7 +129,6 @@ class Called:
         return len(self._ids)
 
     def __getitem__(self, rows: Any) -> Array:
-        """An array, of these rows."""
         return self._names.of(self._ids[rows])
 
 
@@ -142,7 +141,6 @@ class Vertices:
         self.names = names
 
     def __getitem__(self, rows: Any) -> Array:
-        """What the vertices of these rows go by."""
         return self.names.of(self.ids[rows])
 
     def column(self, rows: Any = slice(None)) -> Called:
@@ -150,7 +148,6 @@ class Vertices:
         return Called(self.names, self.ids[rows])
 
     def one(self, row: int) -> Name:
-        """What the vertex of this row goes by."""
         return self.list([row])[0]
 
     def list(self, rows: Any) -> list[Any]:

@@ -142,7 +142,6 @@ class LogFile:
             )
 
     def one(self, statement: str, *values: Any) -> Any:
-        """The first row, or None."""
         with self._errors():
             return self.database.execute(statement, values).fetchone()
 
@@ -315,7 +314,6 @@ def claim(path: str, writable: bool) -> None:
 
 
 def release(path: str, writable: bool) -> None:
-    """Note that a handle which was claimed is closed."""
     place = os.path.realpath(path)
     with _lock:
         _open[place, writable] -= 1

@@ -140,7 +140,6 @@ class SqliteLog(Closing, Log, LogWriter):
             return self._opened
 
     def _made(self) -> LogFile:
-        """The log, made if there is none."""
         if self._opened is None and self._writable:
             make_log(self.path, self._timeout)
         return self._file
@@ -388,7 +387,6 @@ class SqliteLog(Closing, Log, LogWriter):
 
 
 def _check_topic(name: str, partitions: int) -> None:
-    """Raise SourceError on a bad name or number."""
     try:
         topic_name(name)
     except RecordError as error:
