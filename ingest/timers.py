@@ -35,6 +35,7 @@ BOUNDS_S = (
 
 
 def now_ms() -> int:
+    """The wall clock, in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
