@@ -84,7 +84,7 @@ class NoLog(SourceError):
 
 
 class LogFile:
-    """The log in the file `path`, which writable=False leaves as it is: see `reading.py`. One
+    """The log in the file `path`, which writable=False leaves as it is: see above. One
     transaction at a time within a process; another process's is waited for, up to `timeout`
     seconds. What SQLite raises becomes SourceError.
 

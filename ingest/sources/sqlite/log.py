@@ -216,7 +216,7 @@ class SqliteLog(Closing, Log, LogWriter):
                 run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
                 places[partition] = offsets
         with suppress(OSError):
-            os.utime(file.path)  # wakes who waits: see waiting.py
+            os.utime(file.path)  # wakes who waits: see above
         return places
 
     def writer(self, patience: float) -> SqliteLog:
