@@ -1,4 +1,4 @@
-// Graphs made to order on the device: the twin of ingest/datasets/random_graphs.py.
+// Graphs made to order on the device: the twin of ingest/datasets/generators.py.
 //
 // Source: RMAT (Chakrabarti, Zhan, Faloutsos, SDM 2004) with Graph500's parameters. The bits that
 // an edge uses are a hash of (seed, edge number), so threads need no generator's state, and the

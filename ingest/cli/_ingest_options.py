@@ -20,6 +20,7 @@ from ._options import (
     CheckpointOperations,
     JsonOptions,
     KafkaConfig,
+    KafkaServers,
     checkpoint_option,
     checkpoint_settings,
     given,
@@ -58,12 +59,7 @@ def _record_option(name: str, help: str, min: int | None = None) -> Any:
 class EndpointOptions:
     """Where a stream comes from, and where replies and dead letters go."""
 
-    kafka: Annotated[
-        str | None,
-        kafka_option(
-            "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
-        ),
-    ] = None
+    kafka: KafkaServers = None
     topics: Annotated[
         list[str] | None,
         kafka_option(

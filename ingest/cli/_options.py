@@ -116,6 +116,12 @@ Directed = Annotated[
         help="Whether edges have a direction. (default: directed, or what the dataset is)",
     ),
 ]
+KafkaServers = Annotated[
+    str | None,
+    kafka_option(
+        "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
+    ),
+]
 KafkaConfig = Annotated[
     Path | None,
     kafka_option(

@@ -1,4 +1,5 @@
-"""Kept storage: a shard's newest checkpoints, copied to a place that outlives its disk.
+"""Kept storage: a shard's newest checkpoints, copied to a place that outlives its disk, and brought
+back from there into an empty directory.
 
 Idea: a checkpoint never changes once it is committed, and it is sealed by its manifest. So a mirror
 need not take part in anything: it looks at the directory, copies what is new, the manifest last,
@@ -6,12 +7,18 @@ and the manifest makes the copy whole. The journal is not kept. A shard that sta
 checkpoint (`restore`) reads the log again from there: no update is lost or applied twice, but
 stamps and versions since then are new, and replies that are repeated may differ.
 
-`copies.py` says how copies lie there. In steps that are repeated as comments where they happen:
+    <place>/shard-0003/keeper                            a random token of the last mirror to begin
+    <place>/shard-0003/checkpoint-0000000012-9f3a61c2/   the files of checkpoint 12
+    <directory>/restored                                 the number of the one brought back
 
-    1. open the newest checkpoint's files
-    2. copy all but the manifest, and compare sums and lengths with it
-    3. look whether our token still stands
-    4. copy the manifest: it is whole now
+Steps, repeated as comments where they happen:
+
+    keep                                             restore
+    1. open the newest checkpoint's files            1. fetch the files of the newest whole copy
+    2. copy all but the manifest, and compare        2. check every byte by its sums; if one is bad,
+       sums and lengths with it                         take the copy before it
+    3. look whether our token still stands           3. note the number in `restored`
+    4. copy the manifest: it is whole now            4. rename: the checkpoint is there now
     5. remove all but it and the one before
 
 Tricks: the files are opened before they are copied, so it does no harm that the pipeline removes
@@ -19,9 +26,10 @@ the checkpoint meanwhile. Each copy's folder has a random end, so no object is w
 two keepers that do not know of each other never mix their files.
 
 Invariants, at any moment and so after any crash:
-1. A copy is whole if and only if its manifest is there.
-2. Once there was a whole copy, there is one.
-3. Once a mirror has taken over, the one before it begins to complete no copy, and removes none.
+1. A copy is whole if and only if its manifest is there. Once there was a whole copy, there is one.
+2. Once a mirror has taken over, the one before it begins to complete no copy, and removes none.
+3. The directory holds no checkpoint, or a good one. While its newest is one that was brought back,
+   `restore` says so: the journal since is not there, and that loss is to be accepted.
 """
 
 from __future__ import annotations
@@ -29,25 +37,50 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import secrets
+import shutil
 import threading
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from lpma.file.atomic import atomic_write, fsync_directory, make_directory, write_all
+from lpma.host import sync
+
 from ..errors import CheckpointError, LockedError
 from ..events import log_event
-from ..state.checkpoint import MANIFEST, Checkpoint, read_checkpoint
+from ..state.checkpoint import MANIFEST, Checkpoint, read_checkpoint, verify
 from ..state.directory import checkpoint_numbers, checkpoint_path
+from ..state.journal import segment_numbers
 from ..types import Closing
-from .copies import TOKEN, copies_in, number_of, place_of
-from .copies import folder_of as folder_of
-from .restore import restore as restore
+from .spec import folder_of
 from .storage import Storage
 
 KEPT = 2  # whole copies
+TOKEN, RESTORED = "keeper", "restored"
 LONGEST_WAIT_S = 60.0  # before a place that failed is tried again
+
+_COPY = re.compile(r"checkpoint-(\d{10})-[0-9a-f]{8}")
+
+
+def place_of(keep: str | Storage, number: int, part: str) -> Storage:
+    """The place of a shard's copies in `keep`: a path, a URI, or a `Storage`."""
+    place = Storage.of(keep) if isinstance(keep, str) else keep
+    return place.within(folder_of(number, part))
+
+
+def _number_of(copy: str) -> int:
+    return int(copy.split("-")[1])
+
+
+def _copies_in(place: Storage) -> tuple[list[str], set[str]]:
+    """The copies that are whole, by number, and all that are there."""
+    names = place.list()
+    there = {name.partition("/")[0] for name in names}
+    copies = {name for name in there if _COPY.fullmatch(name)}
+    return sorted(copy for copy in copies if f"{copy}/{MANIFEST}" in names), copies
 
 
 @dataclass(frozen=True)
@@ -67,23 +100,7 @@ class CheckpointMirror(Closing):
     `status` and the event "not kept" tell of it. `close` copies the last one first.
 
     keep: a path, a URI, or a `Storage`. number, part: of the shard, as for `folder_of`. interval_s:
-    between two looks at the directory. Raises CheckpointError if `keep` names no place.
-
-    >>> from ingest.cluster.checkpoint_mirror import CheckpointMirror, restore
-    >>> log = ingest.SqliteLog("log")
-    >>> _ = log.produce("updates", ingest.encode_updates([1, 2], [2, 3]))
-    >>> with CheckpointMirror("kept", 0, "state") as mirror:
-    ...     with ingest.Pipeline(log, lpma.Graph(device="cpu"), "state") as pipeline:
-    ...         _ = pipeline.run("end")
-    >>> mirror.status.number
-    1
-    >>> restore("kept", 0, "another")
-    True
-    >>> resumed = ingest.Pipeline.resume("another", log, accept_journal_loss=True)
-    >>> resumed.graph.num_edges
-    2
-    >>> resumed.close()
-    """
+    between two looks at the directory. Raises CheckpointError if `keep` names no place."""
 
     def __init__(
         self,
@@ -203,8 +220,91 @@ class CheckpointMirror(Closing):
     def _remove_others(self, newest: str) -> None:
         """Remove all copies but `newest` and the best one before it. What is not whole was left by
         a mirror that is gone, and so was what has the same number or a higher one."""
-        whole, all_there = copies_in(self._place)
-        before = [copy for copy in whole if number_of(copy) < number_of(newest)]
+        whole, all_there = _copies_in(self._place)
+        before = [copy for copy in whole if _number_of(copy) < _number_of(newest)]
         kept = {newest, *before[-(KEPT - 1) :]}
         for copy in all_there - kept:
             self._place.remove(copy, MANIFEST)
+
+
+# Bringing back -------------------------------------------------------------------------------
+
+
+def restore(
+    keep: str | Storage, number: int, directory: str | os.PathLike[str], part: str = ""
+) -> bool:
+    """Bring the newest good checkpoint of a shard back, if `directory` has neither a checkpoint
+    nor a journal. keep: a path, a URI, or a `Storage`. number, part: as for `folder_of`.
+
+    Returns whether the directory's newest checkpoint is one that was brought back, now or at an
+    earlier start: then the resume is to be told `accept_journal_loss=True`. False as well if
+    nothing is kept: then the shard begins anew, with the log.
+
+    Raises CheckpointError if the place does not answer, if it has copies and none is good, or none
+    and cannot be written.
+    REQUIRES: no pipeline and no other `restore` has the directory."""
+    path = Path(directory)
+    there = checkpoint_numbers(path)
+    if there or (path.is_dir() and segment_numbers(path)):
+        return bool(there) and there[-1] == _restored(path)
+    place = place_of(keep, number, part)
+    whole, _ = _copies_in(place)
+    problems = []
+    for copy in reversed(whole):
+        try:
+            _fetch(place, copy, path)
+        except CheckpointError as error:
+            problems.append(f"{copy}: {error}")
+            continue
+        for problem in problems:
+            log_event("damaged checkpoint", logging.WARNING, problem=problem, used=_number_of(copy))
+        log_event("restored", place=str(place), directory=str(path), number=_number_of(copy))
+        return True
+    if problems:
+        raise CheckpointError(
+            f"{place}: no copy of a checkpoint can be brought back ({'; '.join(problems)}): try "
+            "again; if they are damaged, remove the folder to read the log from its beginning"
+        )
+    place.write(TOKEN, b"")  # it is known now if nothing can be kept there
+    return False
+
+
+def _restored(directory: Path) -> int | None:
+    try:
+        return int((directory / RESTORED).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _fetch(place: Storage, copy: str, directory: Path) -> None:
+    """Put a copy into `directory` as the checkpoint it is, or raise CheckpointError."""
+    number = _number_of(copy)
+    temporary = directory / f".tmp-{number:010d}"
+    try:
+        make_directory(directory)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(temporary)  # of a restore that was killed
+        temporary.mkdir()
+        names = [name for name in place.list() if name.startswith(f"{copy}/")]
+        for name in names:
+            _fetch_file(place, name, temporary / name.removeprefix(f"{copy}/"))  # restore 1
+        verify(read_checkpoint(temporary, number))  # restore 2
+        fsync_directory(temporary)
+        with atomic_write(directory / RESTORED) as file:
+            file.write(str(number).encode())  # restore 3
+        os.rename(temporary, checkpoint_path(directory, number))  # restore 4
+        fsync_directory(directory)
+    except OSError as error:
+        raise CheckpointError(f"{directory}: cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _fetch_file(place: Storage, name: str, path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        for piece in place.pieces(name):
+            write_all(descriptor, piece)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments import seconds_of
@@ -29,15 +30,14 @@ from ..events import log_event
 from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES, Closing
-from .arguments import REFUSED, check, check_places, device_of, engine_of
+from .arguments import REFUSED, check, check_places, device_of
 from .cluster_manifest import ClusterManifest, check_directory
+from .control import OF_DRIVER, DirectoryLock
 from .coordinator import Coordinator, Epoch
-from .ending import close_all
-from .engine import CALL_TIMEOUT_S, Engine, Handle, try_all
-from .locking import OF_DRIVER, DirectoryLock
+from .engine import CALL_TIMEOUT_S, Engine, Handle, LocalEngine, try_all
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
-from .stream import ClusterLog
+from .stream import ClusterLog, address_of
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -51,6 +51,7 @@ LAUNCH_TIMEOUT_S = 60.0  # until every host answers, which may wait for its mach
 FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
 LOOK_S = 1.0  # between two looks at the shards
 PAUSE_S = 0.1
+CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
 CLOSED = "this cluster was closed: make another, with the same checkpoint"
 
 
@@ -112,37 +113,32 @@ class Cluster(Closing):
         self._closed = threading.Event()
         self._lost: EngineLost | None = None  # since the last look at the shards
         self._handles: list[Handle] = []
+        spec = ShardSpec(
+            source=address_of(source),
+            kafka_settings=None if kafka_settings is None else dict(kafka_settings),
+            number=0,
+            shards=shards,
+            checkpoint=os.path.abspath(checkpoint),
+            topic=topic,
+            queries=queries,
+            directed=directed,
+            predecessors=predecessors,
+            names=names,
+            keep=keep,
+            settings=settings,
+        )
         with ExitStack() as opened:
-            self._log = opened.enter_context(
-                ClusterLog(source, topic, queries, directed, predecessors, names, kafka_settings)
-            )
-            self._log.check(shards)
-            self._specs = [
-                ShardSpec(
-                    source=self._log.address,
-                    kafka_settings=None if kafka_settings is None else dict(kafka_settings),
-                    number=number,
-                    shards=shards,
-                    checkpoint=os.path.abspath(checkpoint),
-                    device=device_of(devices, number),
-                    topic=topic,
-                    queries=queries,
-                    directed=directed,
-                    predecessors=predecessors,
-                    names=names,
-                    keep=keep,
-                    settings=settings,
-                )
-                for number in range(shards)
-            ]
-            check_directory(self._specs[0].checkpoint, ClusterManifest.of(self._specs[0]))
-            self._engine = engine_of(engine)
-            self._engine.check({spec.device for spec in self._specs})
-            opened.enter_context(DirectoryLock(self._specs[0].checkpoint, OF_DRIVER))
+            self._log = opened.enter_context(ClusterLog(spec))
+            self._log.check()
+            check_directory(spec.checkpoint, ClusterManifest.of(spec))
+            specs = [replace(spec, number=n, device=device_of(devices, n)) for n in range(shards)]
+            self._engine = _engine_of(engine)
+            self._engine.check({one.device for one in specs})
+            opened.enter_context(DirectoryLock(spec.checkpoint, OF_DRIVER))
             opened.callback(self._end)
             self._log.note()
-            for spec in self._specs:
-                self._handles.append(self._engine.launch(spec))
+            for one in specs:
+                self._handles.append(self._engine.launch(one))
             self._watch = Watch(shards)
             self._await_running(time.monotonic())
             self._opened = opened.pop_all()
@@ -275,8 +271,9 @@ class Cluster(Closing):
                     raise one
                 if isinstance(one, Exception):
                     if took_s >= LAUNCH_TIMEOUT_S:
-                        why = f"is not there after {took_s:.0f} s, has no machine room for it? "
-                        raise ClusterError(why + str(view.problem), view.number) from one
+                        why = f"did not start within {took_s:.0f} s; does any node have free "
+                        why += f"resources? {view.problem}"
+                        raise ClusterError(why, view.number) from one
                 elif one.failures >= FAILED_STARTS or took_s >= START_TIMEOUT_S:
                     raise ClusterError(view.problem or f"it is {view.state}", view.number)
             if all(view.state == "running" for view in views):
@@ -298,3 +295,36 @@ class Cluster(Closing):
                 return
             except ClusterError as error:
                 log_event("no epoch", logging.WARNING, problem=str(error))
+
+
+def _engine_of(engine: str | Engine) -> Engine:
+    """The engine of that name. Raises ClusterError if there is none."""
+    if isinstance(engine, Engine):
+        return engine
+    if engine == "local":
+        return LocalEngine()
+    if engine == "ray":
+        from .on_ray import RayEngine
+
+        return RayEngine()
+    raise ClusterError(f"engine is {engine!r}: expected 'local' or 'ray'")
+
+
+def close_all(handles: Sequence[Handle]) -> ClusterError | None:
+    """Let every shard take a last checkpoint, and end. Returns the error that names each shard of
+    which none could be taken, and why; EngineLost if the engine is gone."""
+    # Nobody waits long for the last checkpoint of a shard that is not there to take it.
+    there = try_all(handles, "ping")
+    errors = {h.number: e for h, e in zip(handles, there, strict=True) if e is not None}
+    left = [handle for handle in handles if handle.number not in errors]
+    found = try_all(left, "close", timeout_s=CLOSE_TIMEOUT_S)
+    errors |= {h.number: e for h, e in zip(left, found, strict=True) if e is not None}
+    unsaved = []
+    for number, error in sorted(errors.items()):
+        if isinstance(error, EngineLost):
+            return error
+        named = error.why if isinstance(error, ClusterError) else f"{type(error).__name__}: {error}"
+        unsaved.append(ClusterError(f"no last checkpoint: {named}", number))
+    if len(unsaved) < 2:
+        return unsaved[0] if unsaved else None
+    return ClusterError("; ".join(map(str, unsaved)))

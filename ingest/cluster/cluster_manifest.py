@@ -20,8 +20,8 @@ from lpma.file.atomic import atomic_write, make_directory
 
 from ..errors import CheckpointError
 from ..state.directory import has_checkpoint
-from .copies import place_of
-from .spec import ShardSpec
+from .checkpoint_mirror import place_of
+from .spec import ShardSpec, folder_of
 
 FILE = "cluster.json"
 _PLACES = (FILE, f"out/{FILE}")  # of a shard: with one pipeline, with two
@@ -29,12 +29,7 @@ _PLACES = (FILE, f"out/{FILE}")  # of a shard: with one pipeline, with two
 
 @dataclass(frozen=True)
 class ClusterManifest:
-    """What all shards of a graph agree on, for as long as their checkpoints last.
-
-    >>> from ingest.cluster.cluster_manifest import ClusterManifest
-    >>> str(ClusterManifest(2, "updates", directed=False, names=True))
-    "2 shards of 'updates', undirected, with names"
-    """
+    """What all shards of a graph agree on, for as long as their checkpoints last."""
 
     shards: int
     topic: str
@@ -44,7 +39,6 @@ class ClusterManifest:
 
     @classmethod
     def of(cls, spec: ShardSpec) -> ClusterManifest:
-        """That of a shard's cluster."""
         return cls(spec.shards, spec.topic, spec.directed, spec.predecessors, spec.names)
 
     def __str__(self) -> str:
@@ -85,7 +79,8 @@ def settle(spec: ShardSpec, way: str) -> None:
     """Compare the kind of this shard with what lies in its directory, or in kept storage if there
     is nothing, and write it down where it is not yet. Raises CheckpointError if they differ."""
     kind, directory = ClusterManifest.of(spec), Path(spec.directory(way))
-    if _check_any((Path(spec.own_directory) / name for name in _PLACES), kind):
+    own = Path(spec.checkpoint) / folder_of(spec.number)
+    if _check_any((own / name for name in _PLACES), kind):
         if (directory / FILE).exists():
             return
     elif spec.keep is not None and not has_checkpoint(directory):
@@ -94,8 +89,7 @@ def settle(spec: ShardSpec, way: str) -> None:
         for name in _PLACES:
             if name in there:
                 kind.check(place.read(name), f"{place}/{name}")
-        place.write(directory.relative_to(spec.own_directory).joinpath(FILE).as_posix(),
-                    kind.encoded())  # fmt: skip
+        place.write(directory.relative_to(own).joinpath(FILE).as_posix(), kind.encoded())
     try:
         make_directory(directory)
         with atomic_write(directory / FILE) as file:

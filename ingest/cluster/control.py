@@ -1,7 +1,8 @@
 """How other processes of the same host speak to a cluster that runs: a Unix socket beside its
-checkpoints, with JSON lines.
+checkpoints, with JSON lines; and the locks that let one cluster at a time have the directory.
 
-    DIR/control.lock    flocked by the one cluster that runs there, never removed
+    DIR/cluster.lock    flocked by the one driver that has shards
+    DIR/control.lock    flocked by the one cluster that listens there
     DIR/control.sock    mode 0600: only the user who runs the cluster, and root, can speak to it
 
     request := {"do": NAME, …} \\n                  NAME of an action, … its arguments
@@ -20,36 +21,44 @@ A connection may carry one request after another. What it may cost is bounded:
 Not over the network: whoever may ask may also have files written, and a token on an open connection
 is anybody's. From another host, ssh and kubectl exec bring the user, the secrecy and the command.
 
+Locks are never removed, and hold who locked them last, as a JSON object. A driver needs one since
+shards on Ray outlive their driver and are found again by the next one: a second driver would find
+those of a first that still runs, and end them with itself.
+
 Invariants:
-1. While one cluster listens in a directory, no other begins to: it holds the lock, which the kernel
-   lets go of when its process ends, however it ends. So a socket found there under the lock is one
-   that a killed process left, and is replaced.
+1. While a process holds a lock, no other does. The kernel lets go of it when that process ends,
+   however it ends. So a socket found there under the lock is one that a killed process left, and is
+   replaced.
 2. Nobody else can connect at any time: the mode is set before the socket listens.
 
 Trick: a socket's path has at most 107 bytes, a directory's may have more. So it is bound and
-reached as /proc/self/fd/N/control.sock, N being a descriptor of the directory. Requires Linux.
+reached as /proc/self/fd/N/control.sock, N being a descriptor of the directory. Requires Linux, and
+a directory in which locks work: drivers on two hosts keep each other out only where both have the
+same one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from lpma.errors import LpmaError
+from lpma.file.atomic import make_directory
 from lpma.host import needs_linux, path_of_open
 
 from ..arguments import of_socket, seconds_of
 from ..errors import CheckpointError, IngestError, LockedError
 from ..events import LOGGER
 from ..types import Closing
-from .locking import OF_CONTROL, DirectoryLock
 
 SOCKET = "control.sock"
 MAX_CONNECTIONS = 16
@@ -77,14 +86,7 @@ class ControlServer(Closing):
     and are called from several threads at once. What they raise is told to the client; what is a
     bug is logged as well.
 
-    Raises LockedError if another cluster runs there, ControlError if the socket cannot be made.
-
-    >>> from ingest.cluster.control import ControlServer, ask
-    >>> with ControlServer("state", {"double": lambda number: 2 * number}) as server:
-    ...     server.start()
-    ...     ask("state", "double", number=21)
-    42
-    """
+    Raises LockedError if another cluster runs there, ControlError if the socket cannot be made."""
 
     def __init__(self, directory: str | os.PathLike[str], actions: Mapping[str, Action]) -> None:
         check_system()
@@ -125,7 +127,6 @@ class ControlServer(Closing):
         return listener
 
     def start(self) -> None:
-        """Answer from now on."""
         self._thread = threading.Thread(target=self._accept, name="lpma-control", daemon=True)
         self._thread.start()
 
@@ -276,3 +277,54 @@ def ask(
     if not found["ok"]:
         raise ControlError(found["message"], found["error"])
     return found["result"]
+
+
+OF_DRIVER, OF_CONTROL = "cluster.lock", "control.lock"
+_MAX_BYTES = 4096
+
+
+class DirectoryLock(Closing):
+    """The lock `file` of a directory, which is made if there is none, held until `close`. Raises
+    LockedError, which says who holds it as far as known; CheckpointError if it cannot be taken."""
+
+    def __init__(self, directory: str | os.PathLike[str], file: str) -> None:
+        path = Path(directory) / file
+        lock = -1
+        try:
+            make_directory(directory)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            whose = _held_by(lock)
+            os.close(lock)
+            raise LockedError(
+                f"{directory}: another cluster runs here{whose}: end it, or use another directory"
+            ) from None
+        except OSError as error:
+            if lock >= 0:
+                os.close(lock)
+            raise CheckpointError(f"{path}: cannot be locked: {error}") from error
+        with suppress(OSError):  # on a full disk whoever is refused is told less
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, json.dumps(_this_process()).encode(), 0)
+        self._lock: int | None = lock
+
+    def close(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
+
+
+def _this_process() -> dict[str, str | int]:
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
+
+
+def _held_by(lock: int) -> str:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads(os.pread(lock, _MAX_BYTES, 0))
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found["since"]))
+        this = _this_process()
+        is_this = (found["pid"], found["host"]) == (this["pid"], this["host"])
+        whose = "this process" if is_this else f"process {found['pid']}"
+        return f" ({whose} on {found['host']}, since {since})"
+    return ""

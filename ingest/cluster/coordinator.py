@@ -125,16 +125,15 @@ class Coordinator:
         statuses = call_all(self._handles, "status", timeout_s=left_s)
         number = self._next_number(statuses)
         incarnations = [status.shard.incarnation for status in statuses]
-        if self._mark is None:
-            incarnations = call_all(self._handles, "expect", number, True, timeout_s=left_s)
-            return self._closed_by_all("closed_from", number, incarnations, deadline, hold)
-        if hold:
-            incarnations = call_all(self._handles, "expect", number, timeout_s=left_s)
-        try:
-            number = self._highest = self._mark(number)
-        except SourceError as error:
-            raise ClusterError(f"the markers cannot be written: {error}") from error
-        return self._closed_by_all("closed", number, incarnations, deadline, hold)
+        or_later = self._mark is None  # whoever writes the topic marks the epochs, too
+        if hold or or_later:
+            incarnations = call_all(self._handles, "expect", number, or_later, timeout_s=left_s)
+        if self._mark is not None:
+            try:
+                number = self._highest = self._mark(number)
+            except SourceError as error:
+                raise ClusterError(f"the markers cannot be written: {error}") from error
+        return self._closed_by_all(number, or_later, incarnations, deadline, hold)
 
     def _next_number(self, statuses: Sequence[HostStatus]) -> int:
         for status in statuses:
@@ -153,9 +152,9 @@ class Coordinator:
         return self._highest
 
     def _closed_by_all(
-        self, method: str, number: int, incarnations: Sequence[str], deadline: float, hold: bool
+        self, number: int, or_later: bool, incarnations: Sequence[str], deadline: float, hold: bool
     ) -> Epoch | None:
-        """Step 5. method: of the host, which waits for the epoch."""
+        """Step 5."""
         closed: dict[int, EpochClosed] = {}
         left = list(self._handles)
         while left:
@@ -164,7 +163,7 @@ class Coordinator:
                 raise ClusterError(f"has not closed epoch {number} in time", left[0].number)
             slice_s = min(SLICE_S, left_s)
             grace_s = min(CALL_TIMEOUT_S, left_s) + GRACE_S
-            found = try_all(left, method, number, slice_s, timeout_s=grace_s)
+            found = try_all(left, "closed", number, slice_s, or_later, timeout_s=grace_s)
             for handle, one in zip(list(left), found, strict=True):
                 if isinstance(one, Exception):
                     raise one

@@ -1,8 +1,9 @@
 """What launches shards and carries calls to them: the seam that the engines fill.
 
 Idea: a shard lives in a *host* (`host.py`), which starts it again when it fails. An engine puts
-hosts somewhere, threads of this process (`local.py`) or actors of Ray (`on_ray.py`), and gives a
-handle for each. All else, epochs, snapshots, queries, is written once against handles.
+hosts somewhere, and gives a handle for each: in threads of this process, for tests and for the GPUs
+of one machine, or in actors of Ray (`on_ray.py`). All else, epochs, snapshots, queries, is written
+once against handles.
 
 Invariants:
 1. No call waits past its time-out, whatever has become of the host.
@@ -13,13 +14,18 @@ Invariants:
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from typing import TYPE_CHECKING, Any
 
+from lpma.backend import check_device
+from lpma.errors import DeviceError
+
 from ..errors import ClusterError
+from .host import ShardHost
 
 if TYPE_CHECKING:
     from algorithms.sharded import Workers
@@ -28,6 +34,22 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 10.0  # of calls that do nothing long
 LOOK_S = 1.0  # of a wait for an answer, after which it is seen whether one can come
+
+
+def in_thread(name: str, call: Callable[..., Any], *args: Any) -> Future[Any]:
+    """A call in a thread of its own, so that a time-out holds whatever it does."""
+    future: Future[Any] = Future()
+
+    def work() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(call(*args))
+        except BaseException as error:  # noqa: BLE001 - it is the caller's
+            future.set_exception(error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return future
 
 
 class Handle(ABC):
@@ -78,14 +100,6 @@ class Handle(ABC):
             if translated is error:
                 raise
             raise translated from error
-
-    def is_alive(self, timeout_s: float = CALL_TIMEOUT_S) -> bool:
-        """Whether the host answers."""
-        try:
-            self.call("ping", timeout_s=timeout_s)
-        except ClusterError:
-            return False
-        return True
 
 
 class Engine(ABC):
@@ -138,3 +152,45 @@ def call_all(
     deadline = time.monotonic() + timeout_s
     asked = [(handle, handle.ask(method, *args)) for handle in handles]
     return [h.result_of(future, method, deadline - time.monotonic()) for h, future in asked]
+
+
+class LocalHandle(Handle):
+    def __init__(self, host: ShardHost) -> None:
+        self._host = host
+        self.number = host.spec().number
+
+    def ask(self, method: str, *args: Any) -> Future[Any]:
+        return in_thread(f"lpma-ask-{method}", getattr(self._host, method), *args)
+
+    def translated(self, error: BaseException) -> BaseException:
+        return error
+
+    def kill(self) -> None:
+        self._host.kill()
+
+    def end(self) -> None:
+        self._host.end()
+
+
+class LocalEngine(Engine):
+    """Hosts in this process. make: see `ShardHost`."""
+
+    def __init__(self, make: Callable[[ShardSpec], Any] | None = None) -> None:
+        self._make = make
+
+    def check(self, devices: Iterable[str]) -> None:
+        for device in devices:
+            try:
+                check_device(device)
+            except DeviceError as error:
+                raise ClusterError(f"devices: {error}") from error
+
+    def launch(self, spec: ShardSpec) -> LocalHandle:
+        return LocalHandle(ShardHost(spec, self._make))
+
+    def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:
+        from algorithms.sharded import LocalWorkers
+
+        workers = LocalWorkers(call_all(handles, "worker", epoch, timeout_s=timeout_s))
+        call_all(handles, "forget", epoch, timeout_s=timeout_s)  # the workers hold it from now on
+        return workers

@@ -87,37 +87,23 @@ class EpochLog:
             self._expected.pop(epoch, None)
             self._release(epoch)
 
-    def wait(self, epoch: int, timeout_s: float) -> EpochClosed | None:
-        """How the epoch ended; None if it has not within `timeout_s`, or will never be closed."""
-        return self._awaited(
-            lambda: self._closed.get(epoch), lambda: self._is_passed(epoch), timeout_s
-        )
-
-    def wait_for_later(self, epoch: int, timeout_s: float) -> EpochClosed | None:
-        """The first epoch held or refused, of this one and those above; None if none is within
-        `timeout_s`."""
-        return self._awaited(
-            lambda: next(
-                (c for e, c in self._closed.items() if e >= epoch and (c.held or c.refused)), None
-            ),
-            lambda: False,
-            timeout_s,
-        )
-
-    def _awaited(
-        self,
-        found: Callable[[], EpochClosed | None],
-        hopeless: Callable[[], bool],
-        timeout_s: float,
-    ) -> EpochClosed | None:
+    def wait(self, epoch: int, timeout_s: float, or_later: bool = False) -> EpochClosed | None:
+        """How the epoch ended; or_later: the first held or refused, of this one and those above.
+        None if it has not within `timeout_s`, or will never be closed."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            while (one := found()) is None and not hopeless() and not self._over:
+            while (found := self._ended(epoch, or_later)) is None and not self._over:
                 left_s = deadline - time.monotonic()
-                if left_s <= 0:
+                if left_s <= 0 or (not or_later and self._is_passed(epoch)):
                     break
                 self._changed.wait(left_s)
-            return one
+            return found
+
+    def _ended(self, epoch: int, or_later: bool) -> EpochClosed | None:
+        if not or_later:
+            return self._closed.get(epoch)
+        later = (closed for number, closed in self._closed.items() if number >= epoch)
+        return next((closed for closed in later if closed.held or closed.refused), None)
 
     def held(self) -> tuple[int, ...]:
         """The epochs that are held, in the order of closing."""
@@ -242,7 +228,6 @@ def _finished(snapshot: Snapshot) -> Snapshot:
 
 
 def _refused(error: MemoryError) -> str:
-    """Why an epoch is not held, and what helps."""
     if isinstance(error, SnapshotTooLarge):
         why, _, _ = str(error).partition(": ")  # what follows is for callers of Graph.snapshot
         return (

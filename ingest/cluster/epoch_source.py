@@ -1,8 +1,11 @@
 """A source that ends epochs: it stops at markers until the graph is what lay before all of them.
 
-Idea: the pipeline reads this source as any other. Where a marker was read, its partition is left
-unread until the others have come to theirs. Once all stand, nothing at all is read, and a
-request of the pipeline, which comes as soon as all that was read is applied, closes the epoch.
+Idea: the pipeline reads this source as any other. One epoch is tried at a time, the highest that a
+marker was met of. Where its marker was read, a partition stands, and is left unread, until the
+others have come to theirs. Once all stand, nothing at all is read, and a request of the pipeline,
+which comes as soon as all that was read is applied, closes the epoch. Source: the alignment of
+barriers in Carbone et al., "Lightweight asynchronous snapshots for distributed dataflows"
+(arXiv:1506.08603).
 
     reads ──a marker was read──▶ aligns ──all stand──▶ closes ──the request was answered──▶ reads
                                    └──the epoch is given up──▶ reads
@@ -18,7 +21,12 @@ Trick: what a poll brings behind a marker is kept, and comes first when reading 
 read twice, and a broker is not asked to go back. That is at most what one poll brings for each
 partition.
 
-Invariants (those of `alignment.py`, and):
+Invariants:
+1. An epoch is whole only while every partition stands at its first marker of that epoch.
+2. An epoch is tried once: `floor` is the highest that has ended, and no marker up to it counts any
+   more. So one that is written twice cannot close the same epoch at two places.
+3. A marker of a lower epoch than the one that is tried is passed: another partition has passed
+   that epoch without it.
 4. Nothing that lies behind a marker of the epoch that is tried is handed out before the epoch ends.
 5. Before anything is, `floor` is on the disk: after a crash no epoch is tried again unless every
    partition stands at its marker, or before it.
@@ -43,12 +51,11 @@ from ..formats.markers import marker_of
 from ..pipeline.graph_requests import GraphRequests, GraphView
 from ..sources.base import Identity, Log, Source
 from ..types import Partition, Polled, RecordFingerprint, Sink
-from .alignment import Alignment
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
-    from .ownership import Ownership
+    from .owners import Ownership
 
 ALIGN_S = 2.0
 LOOK_S = 0.05  # between two looks at whether an epoch that lasts longer is to be given up
@@ -288,3 +295,43 @@ class EpochSource(Source):
 def _any_marker(records: list[Polled]) -> bool:
     """As a rule there is none, so this is to be quick."""
     return bool([record for record in records if marker_of(record.value) is not None])
+
+
+class Alignment:
+    """The markers that some partitions stand at. floor: no marker up to this epoch counts."""
+
+    def __init__(self, partitions: Iterable[Partition], floor: int = 0) -> None:
+        self.partitions = frozenset(partitions)
+        self.floor = floor
+        self.highest = floor  # of which a marker was met
+        self.epoch: int | None = None  # that is tried; None: none is
+        self.standing: frozenset[Partition] = frozenset()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every partition stands at the marker of `epoch`."""
+        return self.epoch is not None and self.standing == self.partitions
+
+    @property
+    def missing(self) -> frozenset[Partition]:
+        """The partitions that have not met the marker of `epoch` yet."""
+        return self.partitions - self.standing
+
+    def meets(self, partition: Partition, epoch: int) -> bool:
+        """A marker was read of `partition`; whether it stands there now. A higher epoch than the
+        one that is tried takes its place: that one can never be whole, since epochs rise.
+        REQUIRES: the partition stands nowhere."""
+        assert partition in self.missing
+        self.highest = max(self.highest, epoch)
+        if epoch <= self.floor or (self.epoch is not None and epoch < self.epoch):
+            return False
+        if epoch != self.epoch:
+            self.end()
+            self.epoch = epoch
+        self.standing |= {partition}
+        return True
+
+    def end(self) -> None:
+        """The epoch that is tried is closed, or given up; nobody stands anywhere."""
+        self.floor = self.floor if self.epoch is None else self.epoch
+        self.epoch, self.standing = None, frozenset()

@@ -81,11 +81,9 @@ class ShardHost:
         """Returns, if the host is there."""
 
     def spec(self) -> ShardSpec:
-        """What the shard is made of."""
         return self._spec
 
     def status(self) -> HostStatus:
-        """How things stand."""
         shard = self._shard
         return HostStatus(
             self._spec.number, self._name, os.getpid(), self._starts, self._failures,
@@ -98,23 +96,19 @@ class ShardHost:
         shard.expect(epoch, or_later)
         return shard.status().incarnation
 
-    def closed(self, epoch: int, timeout_s: float) -> tuple[EpochClosed | None, bool]:
+    def closed(
+        self, epoch: int, timeout_s: float, or_later: bool = False
+    ) -> tuple[EpochClosed | None, bool]:
         """See `Shard.closed`; and if it is None, whether that will stay so."""
         shard = self._running()
         until = time.monotonic() + timeout_s
-        found = shard.closed(epoch, timeout_s)
-        return found, found is None and time.monotonic() < until
-
-    def closed_from(self, epoch: int, timeout_s: float) -> tuple[EpochClosed | None, bool]:
-        """See `Shard.closed_from`; in the form of `closed`."""
-        return self._running().closed_from(epoch, timeout_s), False
+        found = shard.closed(epoch, timeout_s, or_later)
+        return found, found is None and not or_later and time.monotonic() < until
 
     def forget(self, epoch: int) -> None:
-        """See `Shard.forget`."""
         self._running().forget(epoch)
 
     def worker(self, epoch: int) -> Any:
-        """See `Shard.worker`."""
         return self._running().worker(epoch)
 
     # How it ends -------------------------------------------------------------------------------

@@ -41,14 +41,13 @@ from ..process import pass_the_lock_on_soon
 from .engine import Engine, Handle, call_all
 from .host import ShardHost
 from .niceness import take_usual_priority
-from .reply_boxes import DeskWorkers, ReplyBoxes
+from .reply_boxes import RemoteWorkers, ReplyBoxes
 
 try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-    from .ray_door import connected
-    from .ray_head import HOW_TO_GO_ON, Head
+    from .ray_door import HOW_TO_GO_ON, Head, connected
 except ImportError as error:
     raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
 
@@ -98,32 +97,24 @@ class _ShardActor(ShardHost):
             os._exit(1)
 
     def release(self) -> str:
-        """The release of lpma that runs here."""
         return lpma.__version__
 
     @ray.method(concurrency_group="work")
-    def closed(self, epoch: int, timeout_s: float) -> Any:
-        """See `ShardHost.closed`."""
-        return super().closed(epoch, timeout_s)
+    def closed(self, epoch: int, timeout_s: float, or_later: bool = False) -> Any:
+        return super().closed(epoch, timeout_s, or_later)
 
     @ray.method(concurrency_group="work")
-    def closed_from(self, epoch: int, timeout_s: float) -> Any:
-        """See `ShardHost.closed_from`."""
-        return super().closed_from(epoch, timeout_s)
-
-    @ray.method(concurrency_group="work")
-    def open_desk(self, run: str, epoch: int) -> None:
+    def open_box(self, run: str, epoch: int) -> None:
         """Begin to take part in a run over what is held of an epoch."""
         self._boxes.open(run, self.worker(epoch))
         self.forget(epoch)  # the box holds it from now on
 
-    def close_desk(self, run: str) -> None:
+    def close_box(self, run: str) -> None:
         """Take part in a run no more."""
         self._boxes.close(run)
 
     @ray.method(concurrency_group="work")
-    def at_desk(self, run: str, method: str, *args: Any) -> Any:
-        """Call a method of the box."""
+    def at_box(self, run: str, method: str, *args: Any) -> Any:
         return getattr(self._boxes.at(run), method)(*args)
 
     @ray.method(concurrency_group="mail")
@@ -161,8 +152,6 @@ class _ShardActor(ShardHost):
 
 
 class RayHandle(Handle):
-    """The way to an actor."""
-
     def __init__(self, number: int, actor: Any, head: Head) -> None:
         self.number = number
         self._actor = actor
@@ -288,4 +277,4 @@ class RayEngine(Engine):
         return None
 
     def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:
-        return DeskWorkers(handles, epoch, timeout_s)
+        return RemoteWorkers(handles, epoch, timeout_s)

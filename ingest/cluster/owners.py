@@ -1,4 +1,5 @@
-"""Which partition owns each vertex of a column, and columns spread over their owners.
+"""Which partition owns each vertex of a column, columns spread over their owners, and which updates
+a partition may hold.
 
 `lpma.sharding` is the specification: the hash of an id or a name, modulo the number of partitions.
 
@@ -6,17 +7,19 @@ Tricks: a division of 64 bits takes longer than the hash. So the hash's upper ha
 h = high · (2^32 mod n) + low, which is below 2^49 for up to 2^16 partitions; its quotient by
 floating point is at most one off. Owners are few, so rows are spread by counting, a column after
 the other. Of a graph with names each name is hashed once, and its owner kept by the id that the
-graph gave it.
+graph gave it. A record is checked in one compiled pass over its sources, a nanosecond a row.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lpma.names import Names
+from lpma.batch.columns import Columns, Kind
+from lpma.names import UNKNOWN, Names
 from lpma.sharding import owners_of
 
-from ..types import Array
+from ..errors import RecordError
+from ..types import Array, Partition
 
 MAX_PARTITIONS = 1 << 16
 NOWHERE, EVERYWHERE = np.uint32(2**32 - 2), np.uint32(2**32 - 1)  # in place of a partition
@@ -96,3 +99,48 @@ class OwnersOfIds:
             own_names(*names.columns, first, count, self.partitions, self._of_names)
             self._known = count
         return self._of_names
+
+
+class Ownership:
+    """What each of so many partitions may hold: updates of the vertices that it owns.
+
+    A shard applies whatever its partitions hold. A row that a plain producer put into another
+    partition than its source vertex's would be kept where nobody looks for it, and be counted all
+    the same. So each record is checked before its rows are buffered. A removal of a vertex belongs
+    in every partition, and so do an expiry, and a deletion at a name that nobody gave: it does
+    nothing. A removal or an expiry says here which partition it was read from, in its `dst`, which
+    has no other meaning: `removals.py` needs it where a shard reads several."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self._owners = OwnersOfIds(partitions)
+
+    def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
+        """Updates of that partition as they are to be applied. names: of the ids in src; None: they
+        are the vertices. Raises RecordError if a row belongs elsewhere."""
+        from .owner_kernels import elsewhere
+
+        table = np.zeros(0, np.uint32) if names is None else self._owners.table(names)
+        others, removals = elsewhere(
+            batch.src, batch.kind, table, self.partitions, partition.number
+        )
+        if others:
+            raise self._error(partition, batch, names)
+        if not removals:
+            return batch
+        removes = batch.kind >= Kind.REMOVE_VERTEX
+        return batch.replace(dst=np.where(removes, np.uint32(partition.number), batch.dst))
+
+    def _error(self, partition: Partition, batch: Columns, names: Names | None) -> RecordError:
+        """What is wrong with a record of which some row lies elsewhere: the first such."""
+        owners = self._owners.of(batch.src, names)
+        lies = (owners != partition.number) & (batch.kind < Kind.REMOVE_VERTEX)
+        row = int(np.argmax(lies if names is None else lies & (batch.src != UNKNOWN)))
+        ids: Array = batch.src[row : row + 1]
+        (vertex,) = (ids if names is None else names.of(ids)).tolist()
+        return RecordError(
+            f"row {row}: vertex {vertex!r:.80} belongs in partition {owners[row]} of "
+            f"{partition.topic!r}, not in {partition.number}: write with ingest.PartitionedSink, "
+            "or repair the topic with `lpma repartition`",
+            "misplaced",
+        )

@@ -1,7 +1,7 @@
 """Writing a stream whose partitions are chosen by the owner of each vertex.
 
 Idea: the producer splits, since it has the rows at hand as columns; a shard then reads its own
-partitions and no other, and no process stands between. `splitting.py` says which rows go where;
+partitions and no other, and no process stands between. `rows.py` says which rows go where;
 `docs/format.md` states the hash.
 
     updates      (u, v) in the partition of u; undirected: (v, u) in that of v too
@@ -33,33 +33,18 @@ from ..formats.markers import encode_marker
 from ..sources.base import LogWriter
 from ..timers import now_ms
 from ..types import QUERIES, UPDATES, Closing, Names, Partition, Record
-from .encoding import Rows, checked, encoded, merged
-from .given import check_flags, check_interval, check_producer, check_sink, columns_of, records_of
-from .query_topics import QueryTopics
-from .splitting import Way, split
-from .topic_kind import TopicKind
-
-NO_IN_TOPICS = (
-    "predecessors=True needs the topics of edges turned round: ingest.create_sharded(…, "
-    "predecessors=True) makes them, and a PartitionedSink with predecessors=True fills them"
+from .arguments import (
+    check_flags,
+    check_interval,
+    check_producer,
+    check_sink,
+    columns_of,
+    records_of,
 )
+from .rows import Rows, Way, checked, encoded, merged, split
+from .topics import NO_IN_TOPICS, QueryTopics, TopicKind, in_topic, topic_pairs
 
 Parts = dict[Partition, list[bytes]]
-
-
-def in_topic(topic: str) -> str:
-    """The topic that holds the edges of `topic` turned round, or the queries about them.
-
-    >>> ingest.cluster.partitioned.in_topic("updates")
-    'updates.in'
-    """
-    return f"{topic}.in"
-
-
-def topic_pairs(topic: str, queries: str, predecessors: bool) -> list[tuple[str, str]]:
-    """Each sharded topic of a graph, and the topic of the queries that its partitions answer."""
-    turned = [(in_topic(topic), in_topic(queries))] if predecessors else []
-    return [(topic, queries), *turned]
 
 
 def create_sharded(

@@ -1,4 +1,5 @@
-"""How a process comes to be connected to a Ray: to one that is there, or to one that it starts.
+"""How a process comes to be connected to a Ray, one that is there or that it starts; and whether it
+still is.
 
 Idea: Ray itself goes on asking an address at which nobody listens, or whose head does not know us,
 for 20 to 80 s, and says at the end that it failed. So the head is looked at first: whether anything
@@ -10,6 +11,12 @@ listens at its address, and whether it answers us.
     the head wants another token                                     told when Ray gives up
     no head is named, or RAY_ADDRESS is "local"                      one is started here
 
+Later on: Ray starts nothing again without its head, ends the shards' processes some seconds after
+it, and this one after a minute. Without the raylet that this process is connected to, Ray goes on,
+but this process waits for ever: it is told of nothing, and where there is no other machine its
+shards are never started again. Meanwhile Ray's own calls wait. So whoever has waited for an answer
+looks whether both can still be connected to, which takes less than a millisecond on one host.
+
 Trick: a head is asked only if Ray will show it no token, which is so if RAY_AUTH_MODE says so, or
 says nothing beside RAY_ADDRESS. In any other case Ray itself looks for a token first.
 """
@@ -17,9 +24,8 @@ says nothing beside RAY_ADDRESS. In any other case Ray itself looks for a token 
 from __future__ import annotations
 
 import os
-import threading
-from concurrent.futures import Future
-from typing import Any
+import socket
+import time
 
 import ray
 from ray._private import worker
@@ -28,8 +34,8 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.exceptions import RayError
 
 from ..errors import ClusterError
+from .engine import in_thread
 from .niceness import OF_RAY, VARIABLE
-from .ray_head import Head, unreachable
 
 ADDRESS, AUTH_MODE = "RAY_ADDRESS", "RAY_AUTH_MODE"
 ANSWER_TIMEOUT_S = 10.0  # of a head that something listens for
@@ -83,7 +89,6 @@ def _connect(namespace: str) -> None:
 
 
 def _start(namespace: str) -> None:
-    """Start a Ray here, which ends with this process."""
     ray.init(
         "local", namespace=namespace, log_to_driver=False, include_dashboard=False,
         _system_config=None if VARIABLE in os.environ else {**OF_RAY},  # Ray adds to it
@@ -93,15 +98,7 @@ def _start(namespace: str) -> None:
 def _ask(address: str) -> None:
     """Ask a head who it is, showing no token. Raises what Ray does, and ConnectionError if it does
     not answer."""
-    answer: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            answer.set_result(GcsClient(address=address))
-        except BaseException as error:  # noqa: BLE001 - it is the caller's
-            answer.set_exception(error)
-
-    threading.Thread(target=work, name="lpma-ray", daemon=True).start()
+    answer = in_thread("lpma-ray", lambda: GcsClient(address=address))
     try:
         answer.result(ANSWER_TIMEOUT_S)
     except TimeoutError:
@@ -117,3 +114,48 @@ def _told(error: BaseException) -> str:
     if error.__cause__ is not None:
         told += ": " + str(error.__cause__).strip().rpartition("\n")[2]
     return f"{_AUTH}: {told}" if "Authentication" in told else told
+
+
+CONNECT_TIMEOUT_S = 1.0
+FRESH_S = 0.5  # how long a look stays good: many handles ask at once
+
+HOW_TO_GO_ON = "start Ray, and the cluster with the same checkpoint: it goes on from there"
+
+
+def unreachable(address: str) -> OSError | None:
+    """Why nothing can be connected to at "host:port"; None if something can. Raises ValueError if
+    that is no address."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        return error
+    return None
+
+
+class Head:
+    """The head of a Ray, at `address`: without it Ray starts nothing again, and soon ends all that
+    runs, this process too. raylet: the address of this machine's raylet, without which this
+    process is of no use; None: it is not known."""
+
+    def __init__(self, address: str, raylet: str | None = None) -> None:
+        self._address = address
+        self._raylet = raylet
+        self._looked = -float("inf")  # by the monotonic clock
+        self._problem: str | None = None
+
+    def problem(self) -> str | None:
+        """Why there is no Ray any more; None if its head and the raylet can be connected to."""
+        if time.monotonic() - self._looked >= FRESH_S:
+            self._problem = self._look()
+            self._looked = time.monotonic()
+        return self._problem
+
+    def _look(self) -> str | None:
+        if (why := unreachable(self._address)) is not None:
+            gone = f"its head at {self._address} does not answer ({why})"
+        elif self._raylet is not None and (why := unreachable(self._raylet)) is not None:
+            gone = f"its raylet on this machine, at {self._raylet}, does not answer ({why})"
+        else:
+            return None
+        return f"Ray is gone: {gone}: " + HOW_TO_GO_ON

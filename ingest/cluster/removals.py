@@ -1,21 +1,29 @@
-"""Removals of vertices at a shard that reads several partitions: each at its own place, exactly.
+"""Removals of vertices and expiries at a shard that reads several partitions: each at its own
+place, exactly.
 
-REMOVE_VERTEX stands in every partition, since edges into the vertex may lie in any. A shard reads
-its partitions in no order to each other. So a removal that it reads from partition p is to touch
-what partition p has written, and nothing else: the edges (u, v) of the vertices u that p owns, and,
-if p owns the vertex v itself, its row. The rest goes when the other partitions' copies are read.
+REMOVE_VERTEX and EXPIRE stand in every partition, since edges into the vertex, and old ones, may
+lie in any. A shard reads its partitions in no order to each other. So what it reads from partition
+p is to touch what partition p has written, and nothing else: the edges (u, v) of the vertices u
+that p owns, and, if p owns the vertex v itself, its row. The rest goes when the other partitions'
+copies are read. All of a row belongs to one partition, so the graph is the same, whatever the order
+in which the partitions are read.
 
-Idea: which edges those are, the store knows when the batch is applied. So the batch's removals are
-replaced there by the deletions that they amount to: those of `lpma.engine.removal`, which are every
-edge from or to the vertex, kept where p owns the source. All of a row belongs to one partition, so
-the graph is the same, whatever the order in which the partitions are read.
+Idea: which edges those are, the store knows when the batch is applied. So they are replaced there:
 
-Each partition whose removals a batch has costs one pass over the store, as any removal does. What
-is deleted in vain is counted as deletions of absent edges are.
+    a removal   by the deletions that it amounts to (`lpma.engine.removal`): every edge from or to
+                the vertex, kept where p owns the source
+    an expiry   by a row for each edge that it may let go, which the store looks at when it comes to
+                it (`Columns.expiry_expanded`): it knows the time that the edge has there. Such an
+                edge is stored and older than the expiry's time, or was appended before it in the
+                batch with such a time
+
+Each partition whose removals a batch has costs one pass over the store, as any removal does, and so
+do all expiries of a batch. What is deleted in vain is counted as deletions of absent edges are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,11 +36,12 @@ from lpma.engine.admission import validated
 from lpma.engine.answers import Answers
 from lpma.engine.removal import incident_deletions
 from lpma.names import UNKNOWN
-from lpma.pma.keys import LOW
+from lpma.pma.keys import LOW, ends_of, keys_of
 
 from ..types import Array
-from .expiries import by_edges
 from .owners import OwnersOfIds
+
+Rows = tuple[Array, Array, Array]  # sources, targets, and the row of the batch that each replaces
 
 _NEUTRAL = int(Kind.VERTEX)  # a kind that neither removes nor appends
 
@@ -40,7 +49,7 @@ _NEUTRAL = int(Kind.VERTEX)  # a kind that neither removes nor appends
 class SharedGraph(lpma.Graph):
     """The graph of a shard that reads several of `partitions` partitions.
 
-    A removal or an expiry in a batch says in `dst` from which of them it was read (`ownership.py`).
+    A removal or an expiry in a batch says in `dst` from which of them it was read (`Ownership`).
     REQUIRES: the graph is directed, and of a class that `of` made."""
 
     partitions: int
@@ -52,49 +61,33 @@ class SharedGraph(lpma.Graph):
         return type(cls.__name__, (cls,), {"partitions": partitions})
 
     def apply(self, batch: Batch | Columns) -> Answers:
-        """See `lpma.Graph.apply`."""
         if isinstance(batch, Columns) and not batch.edges_only:
             if not batch.checked:  # before rows are made of it that no caller may give
                 batch = validated(batch)
-            batch = self._without_removals(batch)
+            removes = batch.kind == Kind.REMOVE_VERTEX
+            if removes.any():
+                deletions = self._deletions(batch, removes)
+                kind = np.where(removes, np.uint8(Kind.DELETE), batch.kind)
+                batch = _replaced(batch.replace(kind=kind), removes, deletions)
             if batch.expires:
                 batch = by_edges(batch, self._older, self._owned_by)
         return super().apply(batch)
 
-    def _without_removals(self, columns: Columns) -> Columns:
-        """The batch with deletions in place of its removals."""
-        removes = columns.kind == Kind.REMOVE_VERTEX
-        if not removes.any():
-            return columns
-        places = [np.flatnonzero(~removes)]
-        src, dst = [columns.src[places[0]]], [columns.dst[places[0]]]
-        for number in np.unique(columns.dst[removes]).tolist():
-            for ends_src, ends_dst, place in self._removed_from(number, columns, removes):
-                src.append(ends_src)
-                dst.append(ends_dst)
-                places.append(place)
-        place = np.concatenate(places)
-        order = np.argsort(place, kind="stable")
-        place = place[order]
-        kind = columns.kind[place]
-        kind[kind == Kind.REMOVE_VERTEX] = Kind.DELETE
-        ends = {"src": np.concatenate(src)[order], "dst": np.concatenate(dst)[order]}
-        return columns.take(place).replace(kind=kind, **ends)
-
-    def _removed_from(self, number: int, columns: Columns, removes: Array) -> Any:
-        """(src, dst, place) of what the removals that were read from that partition delete: edges,
-        and the markers of vertices that were added by themselves."""
-        own = removes & (columns.dst == number)
+    def _deletions(self, columns: Columns, removes: Array) -> Iterator[Rows]:
+        """What the removals delete: edges, and the markers of vertices that were added by
+        themselves."""
         known = columns.src != UNKNOWN if self.names is not None else np.True_
-        kind = np.where(removes & ~(own & known), np.uint8(_NEUTRAL), columns.kind)
-        found = self._lock.read(self._incident, columns.replace(kind=kind))
-        if found is not None:
-            src, dst, place = found
-            kept = self._owned_by(number, src)
-            yield src[kept], dst[kept], place[kept]
-        rows = np.flatnonzero(own & known)
-        rows = rows[self._owned_by(number, columns.src[rows])]
-        yield columns.src[rows], np.full(len(rows), LOW, np.uint32), rows
+        for number in np.unique(columns.dst[removes]).tolist():
+            own = removes & (columns.dst == number) & known
+            kind = np.where(removes & ~own, np.uint8(_NEUTRAL), columns.kind)
+            found = self._lock.read(self._incident, columns.replace(kind=kind))
+            if found is not None:
+                src, dst, place = found
+                kept = self._owned_by(number, src)
+                yield src[kept], dst[kept], place[kept]
+            rows = np.flatnonzero(own)
+            rows = rows[self._owned_by(number, columns.src[rows])]
+            yield columns.src[rows], np.full(len(rows), LOW, np.uint32), rows
 
     def _incident(self, columns: Columns) -> Any:
         return incident_deletions(columns, self._stores.out, None, True)
@@ -111,3 +104,36 @@ class SharedGraph(lpma.Graph):
             self._owners = OwnersOfIds(self.partitions)
         owned: Array = self._owners.of(ids, self.names) == number
         return owned
+
+
+def by_edges(
+    columns: Columns,
+    older: Callable[[int], tuple[Array, Array]],
+    owned_by: Callable[[int, Array], Array],
+) -> Columns:
+    """The batch with expiries of one edge each in place of its own. older: the stored keys and
+    times below a time. owned_by: bool[n], which of these vertices a partition owns. REQUIRES:
+    columns.expires, on the host."""
+    assert columns.time is not None
+    expires = columns.kind == Kind.EXPIRE
+    stored, times = older(int(columns.time[expires].max()))
+    appends = np.flatnonzero(columns.kind == Kind.INSERT)
+    appended = keys_of(columns.src[appends], columns.dst[appends])
+    parts = []
+    for row in np.flatnonzero(expires).tolist():
+        before, n = columns.time[row], int(np.searchsorted(appends, row))
+        lately = appended[:n][columns.time[appends[:n]] < before]
+        u, v = ends_of(np.unique(np.concatenate([stored[times < before], lately])))
+        owned = owned_by(int(columns.dst[row]), u)
+        parts.append((u[owned], v[owned], np.full(np.count_nonzero(owned), row)))
+    return _replaced(columns, expires, parts).replace(expiry_expanded=True)
+
+
+def _replaced(columns: Columns, gone: Array, rows: Iterable[Rows]) -> Columns:
+    """The batch with `rows` in place of those that are `gone`, which they are like but for their
+    ends."""
+    kept = np.flatnonzero(~gone)
+    parts = zip((columns.src[kept], columns.dst[kept], kept), *rows, strict=True)
+    src, dst, place = map(np.concatenate, parts)
+    order = np.argsort(place, kind="stable")
+    return columns.take(place[order]).replace(src=src[order], dst=dst[order])

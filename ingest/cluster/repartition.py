@@ -19,6 +19,7 @@ Requires that nothing else writes the topic where edges are written twice.
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 import time
 from collections import Counter
@@ -26,10 +27,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
+from typing import Any
 
 from lpma.batch.columns import Columns
 
-from ..errors import PipelineError
+from ..errors import CheckpointError, PipelineError, SourceError
 from ..fields import Records, checked_records, records_to_json
 from ..formats.row_reader import RowReaders
 from ..pipeline.outputs import Outputs
@@ -37,15 +40,15 @@ from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_
 from ..settings import DeadLetterSink
 from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
+from ..sources.sqlite.log import SqliteLog
 from ..state.journal import Chunk
 from ..timers import now_ms
 from ..types import QUERIES, REPLIES, Closing, Polled, Rejected
-from .given import check_flags, check_interval, check_sink
-from .partitioned import PartitionedSink
-from .repartition_records import admit
-from .repartition_source import Beginning
+from .arguments import check_flags, check_interval, check_sink
+from .partitioned import PartitionedSink, create_sharded
+from .repartition_source import Beginning, admit
 from .repartition_state import Pending, Progress, ProgressFile
-from .repartition_target import begun, check_same_work, make_topics
+from .topics import in_topic
 
 CHUNK_BYTES = 8 << 20  # about, of what is read for one chunk
 POLL_RECORDS = 10_000
@@ -78,8 +81,7 @@ class Repartition(Closing):
 
     source: a log, or a file of edges. sink: an SqliteLog or a KafkaSink; neither is closed.
     checkpoint: a directory of its own. partitions: of the topics, which it makes; None: they are
-    there. records: how the source's records are read, as `Settings` has
-    it. queries: the query
+    there. records: how the source's records are read, as `Settings` has it. queries: the query
     topic that is made beside it. dead_letters: as of a pipeline; None: the sink's own topic of
     them. The others as of `PartitionedSink`, and what a sharded source was written as.
 
@@ -131,7 +133,7 @@ class Repartition(Closing):
         try:
             found = self._file.load()
             if found is None:
-                make_topics(sink, topic, partitions, predecessors, queries)
+                _make_topics(sink, topic, partitions, predecessors, queries)
             settings = {
                 "directed": directed, "predecessors": predecessors, "names": names,
                 "records": records_to_json(self._readers.records),
@@ -139,10 +141,10 @@ class Repartition(Closing):
             }  # fmt: skip
             self.resumed = found is not None
             if found is None:
-                self._progress = begun(source, sink, topic, settings)
+                self._progress = _begun(source, sink, topic, settings)
             else:
                 self._progress = found
-                check_same_work(found, source, sink, settings, self._file.path)
+                _check_same_work(found, source, sink, settings, self._file.path)
                 if found.undirected is not None:
                     self._beginning.topics.check_begun(found.undirected, self._file.path)
             self._sink = PartitionedSink(
@@ -217,7 +219,6 @@ class Repartition(Closing):
         return bool(polled)
 
     def _read(self, wait_s: float) -> list[Polled]:
-        """Records for one chunk, none if none came."""
         polled: list[Polled] = []
         size = 0
         while size < CHUNK_BYTES:
@@ -247,12 +248,8 @@ class Repartition(Closing):
         for stretch in pending.stretches:
             progress.positions[stretch.partition] = stretch.last + 1
         last = {record.partition: record for record in polled}
-        fingerprints = {place: record.fingerprint for place, record in last.items()}
-        progress.fingerprints |= {
-            place: fingerprint
-            for place, fingerprint in fingerprints.items()
-            if fingerprint is not None
-        }
+        found = {place: record.fingerprint for place, record in last.items()}
+        progress.fingerprints |= {place: one for place, one in found.items() if one is not None}
         progress.seen |= admitted.seen
         progress.counts += admitted.counts + Counter(rejected=len(admitted.letters))
         progress.seq, progress.pending = self._sink.seq, None
@@ -289,13 +286,65 @@ def _size(polled: Polled) -> int:
 
 
 def _stretches(polled: list[Polled]) -> list[Chunk]:
-    """The records as stretches of partitions, in order."""
     found = []
     for partition, stretch in groupby(polled, key=attrgetter("partition")):
         records = list(stretch)
         fingerprint = records[-1].fingerprint
         digest = "" if fingerprint is None else fingerprint.digest
-        found.append(
-            Chunk(0, partition, records[0].offset, records[-1].last, digest=digest)
-        )  # fmt: skip
+        found.append(Chunk(0, partition, records[0].offset, records[-1].last, digest=digest))
     return found
+
+
+# Beginning -----------------------------------------------------------------------------------
+
+
+def _make_topics(
+    sink: LogWriter, topic: str, partitions: int | None, predecessors: bool, queries: str
+) -> None:
+    """Make what is to be written, or check that it is there. Raises SourceError, PipelineError."""
+    if partitions is None:
+        partitions = sink.partitions_of(topic)
+        if partitions == 1:
+            raise PipelineError(f"partitions: topic {topic!r} has 1; say how many it is to have")
+    create_sharded(sink, topic, partitions, predecessors, queries=queries)
+
+
+def _begun(source: Source, sink: LogWriter, topic: str, settings: dict[str, Any]) -> Progress:
+    """The beginning, with nothing done. Raises SourceError if a topic has records, or is what is
+    read."""
+    topics = (topic, in_topic(topic)) if settings["predecessors"] else (topic,)
+    with _reader(sink, topics) as reader:
+        target, ends = reader.identity(), reader.end_offsets()
+    identity = source.identity()
+    if (identity.cluster, identity.topics.get(topic)) == (target.cluster, target.topics[topic]):
+        raise SourceError(f"topic {topic!r} is what is read: choose another to write")
+    if any(ends.values()):
+        raise SourceError(
+            f"topic {topic!r} has records already, and would have some twice: choose another, or "
+            "go on with the checkpoint of whoever wrote them"
+        )
+    producer = f"repartition-{secrets.token_hex(8)}"
+    return Progress(producer, identity, target, settings, dict(source.positions()))
+
+
+def _check_same_work(
+    found: Progress, source: Source, sink: LogWriter, settings: dict[str, Any], path: Path
+) -> None:
+    """Raise CheckpointError or IdentityError unless this is what `found` was saved by."""
+    for name, value in settings.items():
+        if found.settings[name] != value:
+            raise CheckpointError(
+                f"{path}: was begun with {name} {found.settings[name]!r}, not {value!r}: say the "
+                "same, or write another topic with another directory"
+            )
+    found.source.check(source.identity())
+    with _reader(sink, tuple(found.target.topics)) as reader:
+        found.target.check(reader.identity())
+
+
+def _reader(sink: Any, topics: tuple[str, ...]) -> Any:
+    if isinstance(sink, SqliteLog):
+        return SqliteLog(sink.path, topics)
+    from ..sources.kafka.source import KafkaSource
+
+    return KafkaSource(sink.bootstrap, topics, settings=sink.settings, patience=sink.patience)

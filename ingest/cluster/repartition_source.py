@@ -1,6 +1,10 @@
-"""What is repartitioned, where its topics are sharded ones themselves.
+"""What of a stream is to be written again: its updates, each once.
 
-Idea: a sharded topic is no plain stream. What it is written as, its name says (`topic_kind.py`):
+The rules are those of a pipeline (`record_decoder.py`): a record that is none becomes a dead
+letter, and one that its producer sent before is dropped. Queries and markers belong to the stream
+that is read, and are left out. Everything that is left out is counted.
+
+A sharded topic is no plain stream. What it is written as, its name says (`topics.py`):
 
     undirected   each edge is there twice, (u, v) and (v, u): one of the two rows is written again,
                  for both ends. It is that of the end which orders first, integers before texts. So
@@ -17,25 +21,33 @@ later stops the work. A topic that nothing is known of is a plain stream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lpma.batch.columns import FIRST_OTHER, Kind
+from lpma.batch.columns import FIRST_OTHER, Columns, Kind
 
 from ..errors import CheckpointError, RecordError, SourceError
+from ..fields import fields_of
+from ..formats.encode import encode_record
+from ..formats.markers import marker_of
 from ..formats.records import decode_record
+from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, as_columns
+from ..pipeline.record_decoder import MAX_PRODUCERS
 from ..sources.base import LogWriter, Source
-from ..types import Array, Partition
-from .encoding import Rows
-from .partitioned import in_topic
-from .topic_kind import IN_AND_OUT, UNDIRECTED, noted_kinds
+from ..types import Array, Names, Partition, Polled, Record, Rejected
+from .partitioned import PartitionedSink
+from .rows import Rows
+from .topics import IN_AND_OUT, UNDIRECTED, in_topic, noted_kinds
 
 LOOK_RECORDS = 10_000  # that are looked through at once
 LOOK_WAIT_S = 0.1  # for them
+
+Seen = Mapping[tuple[Partition, str], int]  # the last number of each producer in a partition
 
 
 class SourceTopics:
@@ -85,7 +97,9 @@ class SourceTopics:
         if partition.topic not in self.undirected:
             return rows
         kept = np.flatnonzero((kind >= FIRST_OTHER) | _in_order(rows.src, rows.dst))
-        return rows if len(kept) == len(kind) else _taken(rows, kept)
+        if len(kept) == len(kind):
+            return rows
+        return rows._replace(batch=rows.batch.take(kept), src=rows.src[kept], dst=rows.dst[kept])
 
     def searched(self, source: Source) -> Iterator[None]:
         """Read all that is there now, a piece at a time. Raises SourceError at a removal that
@@ -173,10 +187,95 @@ def _in_order(src: Array, dst: Array) -> Array:
                        bool, len(src))  # fmt: skip
 
 
-def _taken(rows: Rows, kept: Array) -> Rows:
-    batch = rows.batch
-    columns = {name: getattr(batch, name) for name in ("kind", "src", "dst", "weight", "time")}
-    taken: dict[str, Any] = {
-        name: None if column is None else column[kept] for name, column in columns.items()
-    }
-    return rows._replace(batch=replace(batch, **taken), src=rows.src[kept], dst=rows.dst[kept])
+# Updates, dead letters, repeats -------------------------------------------------------------
+
+
+@dataclass
+class Admitted:
+    """The updates in their order, the dead letters, and what this adds to `seen` and to the
+    counts."""
+
+    rows: list[Rows] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
+    seen: dict[tuple[Partition, str], int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def admit(
+    polled: Iterable[Polled],
+    sink: PartitionedSink,
+    seen: Seen,
+    readers: RowReaders,
+    topics: SourceTopics,
+) -> Admitted:
+    """What `sink` is to write of these. Depends on nothing but them, `seen` and `topics`. Raises
+    SourceError for what cannot be written again at all."""
+    found = Admitted()
+    for one in as_columns(list(polled), readers):
+        try:
+            record = _decoded(one, readers, found.counts)
+            if record is None or _is_repeat(one.partition, record, seen, found):
+                continue
+            rows = sink.checked(replace(record, producer=None, seq=None))
+        except RecordError as error:
+            found.letters.append(_letter(one, error, readers.names))
+            continue
+        rows = topics.once(one.partition, rows)
+        found.counts["operations"] += len(rows.batch)
+        found.rows.append(rows)
+    return found
+
+
+def _decoded(polled: Polled, readers: RowReaders, counts: Counter[str]) -> Record | None:
+    """The record, None if it is no update. Raises RecordError."""
+    value = polled.value
+    if isinstance(value, Columns):
+        counts["records"] += len(value)
+        return Record(value, names=Names(value.src, value.dst) if readers.names else None)
+    counts["records"] += 1
+    if isinstance(value, Rejected):
+        raise RecordError(value.reason, "unreadable")
+    if marker_of(value) is not None:
+        counts["markers"] += 1
+        return None
+    fields = fields_of(readers.records, polled.partition.topic)
+    assert isinstance(value, bytes)
+    record = decode_record(value, names=readers.names, fields=fields)
+    counts["queries"] += len(record.queries)
+    return None if record.queries else record
+
+
+def _is_repeat(partition: Partition, record: Record, seen: Seen, found: Admitted) -> bool:
+    """Whether its producer sent it before; if not, it has now. Raises RecordError if there are too
+    many producers."""
+    if record.producer is None or record.seq is None:
+        return False
+    key = partition, record.producer
+    last = found.seen.get(key, seen.get(key))
+    if last is not None and record.seq <= last:
+        found.counts["repeats"] += 1
+        return True
+    if last is None and len(seen) + len(found.seen) >= MAX_PRODUCERS:
+        raise RecordError(
+            f"source {record.producer!r}: {MAX_PRODUCERS} are remembered already: let producers "
+            "keep their names",
+            "unserved",
+        )
+    found.seen[key] = record.seq
+    return False
+
+
+def _letter(polled: Polled, error: RecordError, names: bool) -> DeadLetter:
+    value = polled.value
+    if isinstance(value, Rejected):
+        raw = value.value
+    elif isinstance(value, Columns):
+        raw = encode_record(Record(value, names=Names(value.src, value.dst) if names else None))
+    else:
+        assert isinstance(value, bytes)
+        raw = value
+    digest = hashlib.sha256(raw).digest()
+    kept = bytes(raw[:MAX_KEPT_BYTES])
+    return DeadLetter(
+        *polled.partition, polled.offset, str(error), len(raw), kept, digest, error.kind
+    )

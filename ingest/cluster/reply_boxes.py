@@ -28,7 +28,9 @@ from .engine import Handle, call_all
 if TYPE_CHECKING:
     from algorithms.sharded import Message, Worker
 
-DESKS = 4  # of one shard, a snapshot each: beyond that, the one that was used least recently goes
+MAX_BOXES = (
+    4  # of one shard, a snapshot each: beyond that, the one that was used least recently goes
+)
 STEP_TIMEOUT_S = 600.0  # of one superstep, or of the making of a result
 
 Send = Callable[[str, int, "list[Message | None]"], None]
@@ -49,7 +51,6 @@ class ReplyBox:
         self._boxes: dict[int, list[Message | None]] = {}  # by the step that reads them
 
     def begin(self, program: str, params: dict[str, Any]) -> None:
-        """See `Worker.begin`."""
         with self._lock:
             self._next = 0
             self._boxes.clear()
@@ -74,7 +75,6 @@ class ReplyBox:
             self._boxes.setdefault(step, [None] * self._shards)[sender] = message
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the worker."""
         return getattr(self._worker, method)(*args)
 
 
@@ -87,10 +87,9 @@ class ReplyBoxes:
         self._boxes: OrderedDict[str, ReplyBox] = OrderedDict()
 
     def open(self, run: str, worker: Worker) -> None:
-        """A box for a run that begins."""
         with self._lock:
             self._boxes[run] = ReplyBox(run, worker, self._shards, self._send)
-            while len(self._boxes) > DESKS:
+            while len(self._boxes) > MAX_BOXES:
                 self._boxes.popitem(last=False)
 
     def close(self, run: str) -> None:
@@ -107,7 +106,7 @@ class ReplyBoxes:
             return self._boxes[run]
 
 
-class DeskWorkers:
+class RemoteWorkers:
     """All workers of an epoch, as the driver of an algorithm sees them (`algorithms.sharded`,
     Workers); `close()` gives up what the shards hold for them, as their own end does. Raises
     ClusterError if a shard dies meanwhile, or has started again: then another
@@ -120,24 +119,23 @@ class DeskWorkers:
         self._run = secrets.token_hex(8)
         self.close = weakref.finalize(self, _given_up, self._handles, self._run)
         self.close.atexit = False
-        call_all(handles, "open_desk", self._run, epoch, timeout_s=timeout_s)
+        call_all(handles, "open_box", self._run, epoch, timeout_s=timeout_s)
 
     def begin(self, program: str, params: dict[str, Any]) -> None:
         """Begin a program of `algorithms.sharded.PROGRAMS` on all."""
-        self._all("at_desk", "begin", program, params)
+        self._all("at_box", "begin", program, params)
 
     def step(self, control: Any) -> list[Any]:
         """One superstep: the summaries, by shard."""
-        return self._all("at_desk", "step", control)
+        return self._all("at_box", "step", control)
 
     def results(self) -> list[Any]:
-        """The results, by shard."""
         return self.call("result")
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """What a method of each worker returns, by shard. An error is raised when no other worker
         is at it any more: what it writes may be removed then."""
-        return self._all("at_desk", "call", method, *args, all_at_rest=True)
+        return self._all("at_box", "call", method, *args, all_at_rest=True)
 
     def _all(self, method: str, *args: Any, all_at_rest: bool = False) -> list[Any]:
         deadline = time.monotonic() + STEP_TIMEOUT_S
@@ -163,4 +161,4 @@ class DeskWorkers:
 def _given_up(handles: Sequence[Handle], run: str) -> None:
     """Let all give up the boxes of a run; nobody waits for that."""
     for handle in handles:
-        handle.ask("close_desk", run)
+        handle.ask("close_box", run)

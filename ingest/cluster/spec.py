@@ -26,12 +26,7 @@ class ShardSpec:
     names. keep: storage that outlives the disk, to which checkpoints are copied. settings: of the
     pipelines (`ingest.Settings`).
 
-    Raises PipelineError if it makes no sense.
-
-    >>> from ingest.cluster.spec import ShardSpec
-    >>> ShardSpec("updates.log", None, number=2, shards=4, checkpoint="state").directory()
-    'state/shard-0002'
-    """
+    Raises PipelineError if it makes no sense."""
 
     source: str
     kafka_settings: dict[str, Any] | None
@@ -58,23 +53,35 @@ class ShardSpec:
             )
 
     @property
+    def is_kafka(self) -> bool:
+        return self.source.startswith(KAFKA)
+
+    @property
+    def brokers(self) -> str:
+        """The addresses of Kafka. REQUIRES: is_kafka."""
+        return self.source.removeprefix(KAFKA)
+
+    @property
     def ways(self) -> tuple[str, ...]:
         """A pipeline each: "out", and "in" if there is one for the turned edges."""
         return ("out", "in") if self.predecessors else ("out",)
 
-    @property
-    def own_directory(self) -> str:
-        """Where the shard keeps what it has."""
-        return f"{self.checkpoint}/shard-{self.number:04d}"
+    def part(self, way: str = "out") -> str:
+        """The folder of that way's pipeline within the shard's, "" for the shard's itself."""
+        return way if self.predecessors else ""
 
     def directory(self, way: str = "out") -> str:
-        """Where the pipeline of that way keeps its checkpoints."""
-        return f"{self.own_directory}/{way}" if self.predecessors else self.own_directory
+        return f"{self.checkpoint}/{folder_of(self.number, self.part(way))}"
 
     def topics(self, way: str = "out") -> tuple[str, str]:
         """The updates and the queries that the pipeline of that way reads."""
         end = ".in" if way == "in" else ""
         return self.topic + end, self.queries + end
+
+
+def folder_of(number: int, part: str = "") -> str:
+    """Where a shard's checkpoints lie, in the directory of all shards and in kept storage."""
+    return f"shard-{number:04d}/{part}".rstrip("/")
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,7 @@ class ShardView:
 @dataclass(frozen=True)
 class ClusterStatus:
     """The shards, in order; the newest epoch that all have closed, None before the first; what is
-    wrong with the engine that carries the shards, None if nothing is.
-
-    >>> from ingest.cluster.status import ClusterStatus, ShardView
-    >>> lost = ShardView(1, "unreachable", 2, "its process died", None, None)
-    >>> ClusterStatus((lost,), None).problems
-    ('shard 1: unreachable: its process died',)
-    """
+    wrong with the engine that carries the shards, None if nothing is."""
 
     shards: tuple[ShardView, ...]
     epoch: Epoch | None
@@ -61,7 +55,6 @@ class ClusterStatus:
 
     @property
     def restarts(self) -> int:
-        """Of all shards together."""
         return sum(shard.restarts for shard in self.shards)
 
     def to_json(self) -> str:

@@ -36,14 +36,8 @@ class Storage:
     @classmethod
     def of(cls, address: str) -> Self:
         """The place that `address` names: the path of a directory, or a URI such as
-        s3://bucket/folder, gs://bucket/folder or file:///path. Raises CheckpointError on any other.
-
-        >>> from ingest.cluster.storage import Storage
-        >>> place = Storage.of("kept")
-        >>> place.write("shard-0000/a", b"1")
-        >>> place.list(), place.read("shard-0000/a")
-        ({'shard-0000/a': 1}, b'1')
-        """
+        s3://bucket/folder, gs://bucket/folder or file:///path. Raises CheckpointError if it names
+        none."""
         from pyarrow import ArrowException, fs
 
         if "://" not in address:
@@ -98,7 +92,6 @@ class Storage:
                 yield piece
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small object."""
         with self._writing(name) as file:
             file.write(data)
 

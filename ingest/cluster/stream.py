@@ -1,5 +1,4 @@
-"""The log of a cluster, as its coordinator and its clients need it: where it is, whether it fits,
-who writes its markers, how it is asked.
+"""The log of a cluster: what its coordinator and its clients do with it, and what a shard reads.
 
 An embedded log takes the markers of an epoch in one transaction, so the coordinator may write them
 whoever writes the updates. In Kafka they come partition by partition. That tears no edge of a topic
@@ -10,92 +9,78 @@ writes.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, SourceError
 from ..queries.client import Client
 from ..sources.sqlite.log import SqliteLog
-from ..types import Closing
-from .partitioned import NO_IN_TOPICS, PartitionedSink, in_topic, topic_pairs
-from .query_topics import QueryTopics
+from ..types import Closing, Partition
+from .partitioned import PartitionedSink
+from .spec import KAFKA, ShardSpec
+from .topics import NO_IN_TOPICS, QueryTopics, in_topic, topic_pairs
 
 if TYPE_CHECKING:
     from ..sources.kafka.sink import KafkaSink
+    from ..sources.kafka.source import KafkaSource
 
-KAFKA = "kafka://"
 WRITE_TIMEOUT_S = 10.0  # for the markers of one epoch
 
 
 class ClusterLog(Closing):
-    """The log at `source` with the sharded topics of one graph. See `Cluster` for the parameters.
+    """The log with the sharded topics that the shards of `spec`, whichever its number, read.
 
-    address: what a shard opens it by. can_mark: whether the cluster writes the markers."""
+    can_mark: whether the cluster writes the markers. in_queries: where queries about edges turned
+    round go; None: nowhere."""
 
-    def __init__(
-        self,
-        source: str | os.PathLike[str] | SqliteLog,
-        topic: str,
-        queries: str,
-        directed: bool,
-        predecessors: bool,
-        names: bool,
-        kafka_settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.address = _address(source)
-        self.names = names
-        self.directed = directed
-        self.topic, self.queries = topic, queries
-        self.in_queries = in_topic(queries) if predecessors else None
-        self.can_mark = self._is_embedded or (directed and not predecessors)
-        self._kafka_settings = kafka_settings
-        pairs = topic_pairs(topic, queries, predecessors)
+    def __init__(self, spec: ShardSpec) -> None:
+        self.spec = spec
+        self.in_queries = in_topic(spec.queries) if spec.predecessors else None
+        self.can_mark = not spec.is_kafka or (spec.directed and not spec.predecessors)
+        pairs = topic_pairs(spec.topic, spec.queries, spec.predecessors)
         self._topics = [name for pair in pairs for name in pair]
         self._query_topics = QueryTopics(pairs)
         with ExitStack() as opened:
             self._sink = self._opened_sink()
             opened.callback(self._sink.close)
             self._updates = PartitionedSink(
-                self._sink, topic, directed=directed, predecessors=predecessors, names=names
+                self._sink,
+                spec.topic,
+                directed=spec.directed,
+                predecessors=spec.predecessors,
+                names=spec.names,
             )
             opened.callback(self._updates.close)
             self._opened = opened.pop_all()
 
-    @property
-    def _is_embedded(self) -> bool:
-        return not self.address.startswith(KAFKA)
-
-    @property
-    def _brokers(self) -> list[str]:
-        return self.address.removeprefix(KAFKA).split(",")
-
     def _opened_sink(self) -> SqliteLog | KafkaSink:
-        if self._is_embedded:
-            return SqliteLog(self.address, (), timeout=WRITE_TIMEOUT_S)
+        spec = self.spec
+        if not spec.is_kafka:
+            return SqliteLog(spec.source, (), timeout=WRITE_TIMEOUT_S)
         from ..sources.kafka.outage import Outage
         from ..sources.kafka.sink import KafkaSink
 
         # `check` raises what an outage would say of brokers that are not there from the first.
-        outage = Outage(",".join(self._brokers), reached=False)
+        outage = Outage(spec.brokers, reached=False)
         return KafkaSink(
-            self._brokers, settings=self._kafka_settings, patience=WRITE_TIMEOUT_S, outage=outage
+            spec.brokers, settings=spec.kafka_settings, patience=WRITE_TIMEOUT_S, outage=outage
         )
 
-    def check(self, shards: int) -> None:
-        """Raise ClusterError unless so many shards can share the topics' partitions, SourceError if
-        the query topic is another graph's."""
-        counts = {topic: self._count(topic) for topic in self._topics}
-        partitions = counts[self.topic]
+    def check(self) -> None:
+        """Raise ClusterError unless the shards can share the topics' partitions, SourceError if the
+        query topic is another graph's."""
+        topic, shards = self.spec.topic, self.spec.shards
+        counts = {name: self._count(name) for name in self._topics}
+        partitions = counts[topic]
         if uneven := {name: n for name, n in counts.items() if n != partitions}:
             raise ClusterError(
-                f"topic {self.topic!r} has {partitions} partitions, {uneven} as many: make them "
+                f"topic {topic!r} has {partitions} partitions, {uneven} as many: make them "
                 "together, with ingest.create_sharded"
             )
         if partitions % shards:
             raise ClusterError(
-                f"{shards} shards cannot share the {partitions} partitions of {self.topic!r} "
-                "evenly: take a number of shards that divides them"
+                f"{shards} shards cannot share the {partitions} partitions of {topic!r} evenly: "
+                "take a number of shards that divides them"
             )
         self._query_topics.check(self._sink)
 
@@ -117,29 +102,21 @@ class ClusterLog(Closing):
 
     def client(self, query_topic: str, **options: Any) -> Client:
         """A client that asks through `query_topic`, whose partitions it chooses by owner."""
-        options = {"query_topic": query_topic, "names": self.names, **options}
-        if self._is_embedded:
-            return _OwnLogClient(self.address, **options)
-        return Client.kafka(self._brokers, settings=self._kafka_settings, **options)
+        spec = self.spec
+        options = {"query_topic": query_topic, "names": spec.names, **options}
+        if spec.is_kafka:
+            return Client.kafka(spec.brokers, settings=spec.kafka_settings, **options)
+        with ExitStack() as opened:
+            client = Client(opened.enter_context(SqliteLog(spec.source, ())), **options)
+            client._opened.push(opened.pop_all())
+            return client
 
     def close(self) -> None:
         self._opened.close()
 
 
-class _OwnLogClient(Client):
-    """A client with a handle of its own on an embedded log."""
-
-    def __init__(self, path: str, **options: Any) -> None:
-        log = SqliteLog(path, ())
-        try:
-            super().__init__(log, **options)
-        except BaseException:
-            log.close()
-            raise
-        self._opened.callback(log.close)
-
-
-def _address(source: str | os.PathLike[str] | SqliteLog) -> str:
+def address_of(source: str | os.PathLike[str] | SqliteLog) -> str:
+    """What a shard opens the log by: see `ShardSpec`. Raises ClusterError."""
     if isinstance(source, SqliteLog):
         source = source.path
     elif not isinstance(source, str | os.PathLike):
@@ -147,8 +124,56 @@ def _address(source: str | os.PathLike[str] | SqliteLog) -> str:
             f"source is {source!r}: give the path of a log, or 'kafka://host:port,…'"
         )
     path = os.fspath(source)
-    if path.startswith(KAFKA):
-        return path
     if path == ":memory:":
         raise ClusterError("a log in memory cannot be read by shards: keep it in a file")
-    return os.path.abspath(path)
+    return path if path.startswith(KAFKA) else os.path.abspath(path)
+
+
+# What a shard reads --------------------------------------------------------------------------
+
+
+def open_source(spec: ShardSpec, way: str) -> SqliteLog | KafkaSource:
+    """What the shard's pipeline of that way reads, and nothing else. Raises SourceError, also if
+    the topics cannot be shared among the shards."""
+    updates, queries = topics = spec.topics(way)
+    with _opened(spec, topics, None) as whole:
+        counts = [sum(p.topic == topic for p in whole.positions()) for topic in topics]
+    if counts[0] % spec.shards or counts[0] != counts[1]:
+        raise SourceError(
+            f"{spec.source}: topic {updates!r} has {counts[0]} partitions and {queries!r} "
+            f"{counts[1]}; {spec.shards} shards need as many of both, and a multiple of "
+            f"{spec.shards}: make them with create_sharded"
+        )
+    numbers = range(spec.number, counts[0], spec.shards)
+    return _opened(spec, topics, {updates: numbers, queries: numbers})
+
+
+def _opened(
+    spec: ShardSpec, topics: tuple[str, str], partitions: dict[str, range] | None
+) -> SqliteLog | KafkaSource:
+    if not spec.is_kafka:
+        return SqliteLog(spec.source, topics, partitions=partitions)
+    from ..sources.kafka.source import KafkaSource
+
+    return KafkaSource(spec.brokers, topics, partitions=partitions, settings=spec.kafka_settings)
+
+
+def updates_of(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> set[Partition]:
+    """The partitions of updates that it reads."""
+    updates, _ = spec.topics(way)
+    return {partition for partition in source.positions() if partition.topic == updates}
+
+
+def check_share(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> None:
+    """Raise SourceError if one of an embedded log's topics has more partitions by now than it was
+    opened with: one that was never written to may still be made larger."""
+    if not isinstance(source, SqliteLog):
+        return
+    for topic in spec.topics(way):
+        count = source.partitions_of(topic)
+        read = sum(partition.topic == topic for partition in source.positions())
+        if count != read * spec.shards:
+            raise SourceError(
+                f"{spec.source}: topic {topic!r} has {count} partitions now, and had "
+                f"{read * spec.shards} when this shard opened it: start the shard again"
+            )

@@ -19,13 +19,12 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.batch.columns import Columns, Kind
 
+from ..types import Array
 from .cache import (
     DatasetError,
     Progress,
@@ -49,7 +48,6 @@ __all__ = [
     "names",
 ]
 
-Array = npt.NDArray[Any]
 
 # What np.load raises on something else than an .npz: TypeError is for a single .npy.
 _UNREADABLE = (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)

@@ -36,7 +36,6 @@ def cache_directory() -> Path:
 
 
 def sha256(path: Path) -> str:
-    """The file's SHA-256 in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -22,7 +22,6 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,19 +39,15 @@ from ..plots.ego import plot_ego
 from ..sources.sqlite.log import SqliteLog
 from ..types import Reply
 from . import watch
-from .client import same_replies
 from .figures import Figures, called, figures, who
-from .live import live_run
-from .stream import DemoStream, choose_stream
+from .live import live_run, same_replies
+from .stream import DemoStream, Progress, Tell, choose_stream
 from .warm_up import WarmUp
 from .worker import DemoError, Files, new_graph
 
 PRODUCE_S = 10.0  # how long the stream takes to be written
 PLOT_BATCH = 2000  # operations a batch of the uninterrupted run, whose latency is plotted
 SAMPLE = 20_000  # interactions written as csv, to try `lpma load` on
-
-Tell = Callable[[str], None]
-Progress = Callable[[str, int, int | None], None]
 
 
 def run(
@@ -145,7 +140,6 @@ def digest(s: lpma.Snapshot) -> str:
 
 
 def names_of(s: lpma.Snapshot) -> Any:
-    """What the rows go by."""
     rows = np.arange(s.num_rows)
     return rows if s.names is None else s.names.of(rows)
 

@@ -9,17 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import algorithms
 from lpma import Snapshot
 from lpma.arrays import to_host
 
 from ..state.vertex_names import word_of
-from ..types import Name
+from ..types import Array, Name
 from .town import Circle
-
-Array = npt.NDArray[Any]
 
 DIVERSITY_K = 4  # a social context is a connected 4-truss among a vertex's neighbours
 NAMED = 4  # vertices of the largest core, in the sentence about it
@@ -83,7 +80,6 @@ _FIGURES: dict[str, Callable[[Snapshot, Figures], None]] = {
 
 
 def called(name: Name) -> str:
-    """What a vertex is called in a sentence."""
     return f"user {name}" if isinstance(name, int) else word_of(name)
 
 

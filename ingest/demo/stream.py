@@ -12,6 +12,7 @@ from lpma.batch.columns import Columns
 
 from .. import datasets
 from ..datasets import generators
+from ..datasets.cache import Progress as Progress
 from ..types import Name
 from .town import MESSAGES, Circle, make_town
 
@@ -22,7 +23,6 @@ CORE = 23  # that few of its windows reach
 WINDOW = 0.05  # the town's window, as a share of its stream
 
 Tell = Callable[[str], None]
-Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -30,19 +29,18 @@ from ..formats.encode import encode_row, encode_updates
 from ..formats.records import decode
 from ..formats.row_reader import RowReader
 from ..types import Values
+from .stream import Progress, Tell
 
 STREAM = ("lpma", "ingest")  # packages of which everything is compiled
 ALGORITHMS = ("components", "core", "ego", "triangles", "truss", "views")  # those that are used
 OPERATIONS = 24_000
 BATCHES = (20, 300, 3_000, 12_000)  # small ones are sorted and merged differently from large ones
 
-Progress = Callable[[str, int, int | None], None]
-
 
 class WarmUp:
     """Compiling, and calling everything once."""
 
-    def __init__(self, progress: Progress, tell: Callable[[str], None], device: str) -> None:
+    def __init__(self, progress: Progress, tell: Tell, device: str) -> None:
         self._progress = progress
         self._tell = tell
         self._device = device

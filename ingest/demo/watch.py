@@ -67,7 +67,6 @@ def _settings(watch: Watch, results: Path) -> dict[str, Any]:
 
 
 def new_window(watch: Watch, log: SqliteLog, files: Files, device: str) -> Pipeline:
-    """A pipeline that begins, or resumes, the window."""
     settings = _settings(watch, files.results)
     if has_checkpoint(files.window):
         return Pipeline.resume(files.window, log, device=device, **settings)
@@ -136,7 +135,6 @@ class Listener:
 
 
 def in_words(alert: Result, stream: DemoStream) -> str:
-    """An alert of vertices in a sentence."""
     assert alert.vertex is not None
     circles: Sequence[Circle] = stream.circles
     if stream.committee is not None:

@@ -55,8 +55,6 @@ class DemoError(IngestError):
 
 @dataclass(frozen=True)
 class Files:
-    """What the demo keeps in its directory."""
-
     directory: Path
 
     def __getattr__(self, name: str) -> Path:

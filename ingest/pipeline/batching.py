@@ -83,7 +83,6 @@ class BufferedRows:
 
     @property
     def last(self) -> int:
-        """The last offset this covers."""
         return self.offset + (len(self.columns) - 1 if self.counts_rows else 0)
 
     @property
@@ -124,8 +123,6 @@ class Asked:
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """What one step applies."""
-
     operations: int  # refused queries among them
     columns: Columns  # updates and the queries that are asked, in order
     queries: Sequence[Asked]  # all of them, in order

@@ -146,7 +146,6 @@ class DryWindow:
 
     @property
     def expired(self) -> int:
-        """Edges that would expire."""
         return self._graph.expired - self._expired_before
 
     def facts(self) -> dict[str, int | str | None]:
@@ -165,7 +164,6 @@ class DryWindow:
             self._apply(waiting.take(waiting.size, waiting.max_queries))
 
     def end(self) -> None:
-        """Apply what waits."""
         self._apply(self._batcher.take(self._batcher.size, self._batcher.max_queries))
 
     def _apply(self, batch: StreamBatch) -> None:

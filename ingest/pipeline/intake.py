@@ -339,7 +339,6 @@ class Backlog:
         self._of_queries: dict[Partition, bool] = {}  # whether what was last read was nothing else
 
     def note(self, pieces: Iterable[BufferedRows]) -> None:
-        """Note what was last read from the partitions."""
         found: dict[Partition, bool] = {}
         for piece in pieces:
             is_query = piece.query is not None

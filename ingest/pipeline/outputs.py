@@ -190,7 +190,6 @@ class FirstRecords:
         return self._outputs.held
 
     def good(self) -> None:
-        """Note a record that was decoded."""
         self._outputs.held = False
 
     def bad(self) -> None:
@@ -240,15 +239,7 @@ def replies_to(
         query, refused = asked.query, asked.refusal
         reply = Reply(query.id, query.kind, version, asked.stamp)
         if refused is not None:
-            yield (
-                query.reply,
-                replace(
-                    reply,
-                    error=refused.error,
-                    message=refused.message,
-                    retry_after_ms=refused.retry_after_ms,
-                ),
-            )
+            yield query.reply, replace(reply, **vars(refused))  # of the same names
         else:
             answer = _rows_asked_for(query, answers[next(numbers)])
             reply = replace(reply, answer=answer).first_rows(max_rows)

@@ -41,6 +41,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
+import lpma
 from lpma.errors import AnswersTooLarge, OutOfMemory
 
 from ..errors import PipelineError, SourceError
@@ -153,7 +154,7 @@ class Pipeline:
         own = Settings.given_to(cls.resume, settings)
         if settings.pop("ids", None) is not None:
             settings["names"] = own.names
-        read = load or (lambda path: recovery.load_graph(path, own.device))
+        read = load or (lambda path: lpma.Graph.load(path, own.device))
         stream = recovery.reopen(checkpoint, source, read, settings, accept_gap=accept_gap,
                                  accept_journal_loss=accept_journal_loss)  # fmt: skip
         directory, found = stream.directory, stream.checkpoint
@@ -445,7 +446,6 @@ class Pipeline:
         self._move(batch, seconds, window)
 
     def _slide(self, batch: StreamBatch) -> Slide:
-        """What the batch does to the window, if there is one."""
         newest, width = self._stream.state.window_newest, self.settings.window
         if width is None:
             return Slide(newest, None, 0)
@@ -528,7 +528,6 @@ class Pipeline:
             raise
 
     def _place(self) -> dict[str, Any]:
-        """Where the stream stands, as fields of an event."""
         return {"operations": self.stats.operations, "version": self._stream.state.version}
 
 

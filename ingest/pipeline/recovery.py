@@ -79,12 +79,28 @@ def begin(
     """A stream that begins with this graph, at these positions; None: as `begin_at`. Raises
     PipelineError if these do not go together, CheckpointError if the directory holds a checkpoint
     already."""
-    own = for_graph(settings, graph)
+    own = settings if names_in(graph) is None else replace(settings, names=True)
     path = None if checkpoint is None else directory_path(checkpoint)
     check_fit(source, graph, own)  # before anything is taken
-    state = fresh_state(source, graph, own, positions)
-    directory = None if path is None else new_directory(path)
+    if own.names and names_in(graph) is None and graph.num_rows:
+        raise PipelineError(
+            "the graph has vertices already, and no names for them: make it with "
+            "lpma.Graph(names=True)"
+        )
+    check_lateness(own)
+    begun = begin_at(source, own, positions or {})
+    state = State(
+        source.identity(), begun, version=graph.version, record_settings=own.record_settings()
+    )
+    directory = None if path is None else CheckpointDirectory(path)
     try:
+        if directory is not None:
+            if directory.numbers():
+                raise CheckpointError(
+                    f"{path}: holds a checkpoint already: Pipeline.resume goes on from it, another "
+                    "directory starts afresh"
+                )
+            directory.begin_journal()
         vertices = vertices_of(own, graph)
         return StreamState(source, graph, own, vertices, opened(state, source), directory)
     except BaseException:
@@ -104,7 +120,9 @@ def reopen(
 ) -> StreamState:
     """A stream at its newest good checkpoint, whose graph `load` reads; the journal since is not
     read yet. Raises as `Pipeline.resume`, but for the journal."""
-    directory = kept_directory(checkpoint)
+    if not has_checkpoint(checkpoint):
+        raise CheckpointError(f"{checkpoint}: holds no checkpoint: start with Pipeline(…)")
+    directory = CheckpointDirectory(checkpoint)
     try:
         found, graph = directory.newest(lambda checkpoint: load(checkpoint.path / GRAPH))
         own, gaps = verify_and_seek(found.state, source, settings, accept_gap)
@@ -117,27 +135,6 @@ def reopen(
     except BaseException:
         directory.close()
         raise
-
-
-def fresh_state(
-    source: Source,
-    graph: StreamGraph,
-    settings: Settings,
-    positions: Mapping[Partition, Position] | None = None,
-) -> State:
-    """The state of a stream that begins with this graph, at these positions; None: as `begin_at`.
-    Raises PipelineError if vertices go by names and the graph has vertices already, and as
-    `check_lateness` and `begin_at` do."""
-    if settings.names and names_in(graph) is None and graph.num_rows:
-        raise PipelineError(
-            "the graph has vertices already, and no names for them: make it with "
-            "lpma.Graph(names=True)"
-        )
-    check_lateness(settings)
-    begun = begin_at(source, settings, positions or {})
-    return State(
-        source.identity(), begun, version=graph.version, record_settings=settings.record_settings()
-    )
 
 
 def check_lateness(settings: Settings) -> None:
@@ -202,32 +199,7 @@ def _rows_of(polled: Polled | None, settings: Settings) -> int:
         return 0
 
 
-def new_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
-    """The directory for a stream that begins, with its journal. Raises CheckpointError if it
-    holds a checkpoint."""
-    directory = CheckpointDirectory(path)
-    try:
-        if directory.numbers():
-            raise CheckpointError(
-                f"{path}: holds a checkpoint already: Pipeline.resume goes on from it, another "
-                "directory starts afresh"
-            )
-        directory.begin_journal()
-    except BaseException:
-        directory.close()
-        raise
-    return directory
-
-
 # Going on -------------------------------------------------------------------------------------
-
-
-def kept_directory(path: str | os.PathLike[str]) -> CheckpointDirectory:
-    """The directory of a stream that goes on. Raises CheckpointError if it holds no checkpoint,
-    good or not; then no directory is made."""
-    if not has_checkpoint(path):
-        raise CheckpointError(f"{path}: holds no checkpoint: start with Pipeline(…)")
-    return CheckpointDirectory(path)
 
 
 def verify_and_seek(
@@ -411,20 +383,15 @@ def check_source(source: object) -> None:
         )
 
 
-def check_graph(graph: object) -> None:
-    """As `check_source`, of a graph."""
-    if not all(hasattr(graph, name) for name in ("apply", "version")):
-        found = f"{type(graph).__module__}.{type(graph).__qualname__}".removeprefix("builtins.")
-        raise PipelineError(f"graph is of type {found}: expected one of lpma, as lpma.Graph()")
-
-
 def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
     """Raise PipelineError if these do not go together: the source reads names and the pipeline
     ids, it gives both directions of what is one edge of the graph, there is a window and the graph
     says that it keeps no times, or that it is on another device, or results would go to a topic
     that has another use. Or one of them is something else altogether."""
     check_source(source)
-    check_graph(graph)
+    if not all(hasattr(graph, name) for name in ("apply", "version")):
+        found = f"{type(graph).__module__}.{type(graph).__qualname__}".removeprefix("builtins.")
+        raise PipelineError(f"graph is of type {found}: expected one of lpma, as lpma.Graph()")
     check_results_topic(source, settings)
     refuse_named(source, settings.names)
     refuse_mirrored(source, graph.directed)
@@ -468,11 +435,6 @@ def names_in(graph: StreamGraph) -> Names | None:
     return found
 
 
-def for_graph(settings: Settings, graph: StreamGraph) -> Settings:
-    """The settings for this graph: one that has names reads names."""
-    return settings if names_in(graph) is None else replace(settings, names=True)
-
-
 def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> Names | None:
     """What the vertices go by: the graph's own dictionary. A graph without one takes that in the
     file, or an empty one. None if they go by ids. Imported here: only names need compiled code."""
@@ -484,9 +446,3 @@ def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None
     if isinstance(graph, lpma.Graph):
         graph.take_names(names)  # an empty one, or one whose checkpoint has them in a file apart
     return names
-
-
-def load_graph(path: Path, device: str) -> StreamGraph:
-    """The graph that `lpma.Graph.save` wrote, on this device."""
-    graph: StreamGraph = lpma.Graph.load(path, device)
-    return graph

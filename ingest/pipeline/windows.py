@@ -51,16 +51,14 @@ from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.batch.columns import Columns, Kind
 
 from ..errors import PipelineError
 from ..formats.msgpack import has_expiry
-from ..types import Partition
+from ..types import Array, Partition
 from .batching import StreamBatch, newest_event
 
-Array = npt.NDArray[Any]
 WindowTime = Literal["event", "arrival"]
 Width = int | timedelta | str | None
 
@@ -162,14 +160,11 @@ def slide(batch: StreamBatch, newest: int | None, width: int, arrival: bool) -> 
         highest = int(moved.max())
         newest = highest if newest is None else max(newest, highest)
     bound = bound_of(newest, width)
-    late = 0
     if bound is not None:
         old_times = (columns.time < bound) & (columns.kind == Kind.INSERT)
-        if old_times.any():
-            late = _late(columns.time, moves, before_it, width, old_times)
-            if late:
-                return Slide(newest, bound, late)
-    return Slide(newest, _risen(old, bound), late)
+        if old_times.any() and (late := _late(columns.time, moves, before_it, width, old_times)):
+            return Slide(newest, bound, late)
+    return Slide(newest, _risen(old, bound), 0)
 
 
 def _risen(old: int | None, bound: int | None) -> int | None:
@@ -195,9 +190,7 @@ def _late(
     seen = times if moves is None else np.where(moves, times, LOWEST)
     seen = np.maximum(np.maximum.accumulate(seen), floor)[old_times]
     times = times[old_times]
-    # As unsigned integers the difference is exact, even if the signed one overflows 64 bits.
-    behind = seen.view(np.uint64) - times.view(np.uint64)
-    return int(np.count_nonzero((times < seen) & (behind > np.uint64(width))))
+    return int(np.count_nonzero((times < seen) & _behind(times, seen, None, width)))
 
 
 def with_expiry(columns: Columns, before: int) -> Columns:

@@ -11,13 +11,12 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma import Snapshot
 
+from ..types import Array
 from .style import BESIDE, BLUE, COLORS, ORANGE, SKY, StrPath, drawing, log_ticks, plain
 
-Array = npt.NDArray[Any]
 _FEW = 20  # points that are marked
 
 
@@ -70,19 +69,6 @@ def plot_latency(run: dict[str, Array], path: StrPath, title: str = "") -> None:
         figure.legend(*above.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
-def degree_distribution(degrees: Array, vertices: int) -> tuple[Array, Array]:
-    """The degrees above 0 that occur, ascending, and for each the share of all `vertices`, those of
-    degree 0 among them, that have at least that degree: int64[k], float64[k].
-
-    >>> degree_distribution(np.array([0, 1, 1, 3]), 4)
-    (array([1, 3]), array([0.75, 0.25]))
-    """
-    counts = np.bincount(degrees[degrees > 0])
-    at_least = np.cumsum(counts[::-1])[::-1]
-    occurring = np.flatnonzero(counts)
-    return occurring, at_least[occurring] / max(vertices, 1)
-
-
 def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
     """The complementary distribution of degrees, out and in for a directed graph, on two
     logarithmic axes. path: .png or .svg. Raises PathError, MissingPackage."""
@@ -93,7 +79,7 @@ def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
         axes = figure.add_subplot()
         looks = ((BLUE, "o", "-"), (ORANGE, "s", "--"))
         for (label, degrees), (color, marker, line) in zip(sides.items(), looks, strict=False):
-            x, y = degree_distribution(degrees, s.num_vertices)
+            x, y = distribution(degrees[degrees > 0], s.num_vertices)
             axes.loglog(
                 x, y, color=color, marker=marker, linestyle=line, linewidth=0.8, label=label
             )
@@ -105,15 +91,15 @@ def plot_degrees(s: Snapshot, path: StrPath, title: str = "") -> None:
             axes.legend(loc="lower left")
 
 
-def distribution(values: Array) -> tuple[Array, Array]:
-    """The values that occur, ascending, and for each the share of all values that are at least as
-    large, float64[k].
+def distribution(values: Array, of: int | None = None) -> tuple[Array, Array]:
+    """The values that occur, ascending, and for each the share, of as many as that or of all
+    values, that are at least as large, float64[k].
 
     >>> distribution(np.array([5, 2, 2, 2]))
     (array([2, 5]), array([1.  , 0.25]))
     """
     occurring, counts = np.unique(values, return_counts=True)
-    return occurring, np.cumsum(counts[::-1])[::-1] / max(len(values), 1)
+    return occurring, np.cumsum(counts[::-1])[::-1] / max(len(values) if of is None else of, 1)
 
 
 def plot_distribution(values: Array, name: str, path: StrPath, title: str = "") -> None:

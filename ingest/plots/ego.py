@@ -14,16 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from algorithms.diversity.network import EgoNetwork
 from lpma.dependencies import optional_import
 
 from ..state.vertex_names import word_of
-from ..types import Name
+from ..types import Array, Name
 from .style import COLORS, INK, MARKERS, StrPath, drawing
-
-Array = npt.NDArray[Any]
 
 MOST_VERTICES = 4_000  # drawn
 MOST_EDGES = 20_000  # drawn
@@ -35,12 +32,7 @@ NO_CONTEXT, FAINT = "#b8b8b8", 0.35
 
 def place(sizes: Sequence[int], others: int) -> tuple[list[Array], Array]:
     """float64[size, 2] for each context, and float64[others, 2]: the positions of their vertices,
-    about 1 apart, around the owner at (0, 0).
-
-    >>> discs, ring = place([3, 4], 5)
-    >>> [len(disc) for disc in discs], ring.shape
-    ([3, 4], (5, 2))
-    """
+    about 1 apart, around the owner at (0, 0)."""
     radii = np.sqrt(np.array(sizes, np.float64)) * 0.7
     upto = np.cumsum(2 * radii + APART)
     around = upto[-1] if len(upto) else 0.0

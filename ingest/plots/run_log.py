@@ -16,14 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.errors import FormatError
 
 from ..settings import BatchStats
-from ..types import Closing
-
-Array = npt.NDArray[Any]
+from ..types import Array, Closing
 
 _FIELDS = ("operations", "seconds", "num_edges", "density", "levels")  # what plots need
 

@@ -72,7 +72,6 @@ class Published:
     last_sent: tuple[int, int] = NOTHING  # the place of the last one
 
     def to_json(self) -> dict[str, Any]:
-        """As a checkpoint keeps it."""
         found = asdict(self)
         told = found.pop("last_sent")
         return {**found, "told": told}
@@ -329,7 +328,6 @@ def verify(found: Checkpoint) -> None:
 
 
 def verify_file(found: Checkpoint, name: str) -> None:
-    """The same for one of its files."""
     try:
         with open(found.path / name, "rb") as file:
             digest = hashlib.file_digest(file, "blake2b").hexdigest()

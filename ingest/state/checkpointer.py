@@ -80,7 +80,6 @@ class Checkpointer:
 
     @property
     def age(self) -> float:
-        """Seconds since the last was taken."""
         return time.monotonic() - self._saved_time
 
     def is_behind(self, state: State) -> bool:

@@ -410,7 +410,6 @@ def take_lock(path: Path) -> int:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether the open file is the one at `path`."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

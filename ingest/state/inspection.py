@@ -37,8 +37,6 @@ class FoundCheckpoint:
 
 @dataclass(frozen=True)
 class Resume:
-    """What a resume would do."""
-
     checkpoint: int  # from which it goes on
     segments: list[int]  # of the journal, which it reads
     operations: int  # which it applies again

@@ -149,7 +149,6 @@ class Fence:
     do not work, it stops the previous writer."""
 
     def __init__(self, directory: Path) -> None:
-        """Take the directory over."""
         self._directory = directory
         self._token = secrets.token_hex(16).encode()
         with atomic_write(directory / "fence") as file:
@@ -388,7 +387,6 @@ def seal(file: int, salt: int, whole: int) -> None:
 
 
 def encoded(payload: bytes, salt: int) -> bytes:
-    """The entry with that payload."""
     return ENTRY_HEAD.pack(len(payload), zlib.crc32(payload, salt)) + payload
 
 

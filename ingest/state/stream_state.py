@@ -57,7 +57,6 @@ class StreamState:
     accepts_loss: bool = False
 
     def update(self, **changes: Any) -> None:
-        """Replace fields of `state`."""
         self.state = replace(self.state, **changes)
 
     @property

@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.arrays import first_not_below, to_host
@@ -45,12 +44,11 @@ from lpma.snapshot.snapshot import Snapshot
 from ..errors import RecordError, WordError
 from ..formats.msgpack import text_name
 from ..formats.names import DECIMALS, plain_name
-from ..types import Name
+from ..types import Array, Name
 
 if TYPE_CHECKING:
     from lpma.names import Names
 
-Array = npt.NDArray[Any]
 
 HEADER = "row,type,name\n"
 CHUNK_ROWS = 1 << 16
@@ -130,7 +128,6 @@ class Called:
         return len(self._ids)
 
     def __getitem__(self, rows: Any) -> Array:
-        """An array, of these rows."""
         return self._names.of(self._ids[rows])
 
 
@@ -143,7 +140,6 @@ class Vertices:
         self.names = names
 
     def __getitem__(self, rows: Any) -> Array:
-        """What the vertices of these rows go by."""
         return self.names.of(self.ids[rows])
 
     def column(self, rows: Any = slice(None)) -> Called:
@@ -151,7 +147,6 @@ class Vertices:
         return Called(self.names, self.ids[rows])
 
     def one(self, row: int) -> Name:
-        """What the vertex of this row goes by."""
         return self.list([row])[0]
 
     def list(self, rows: Any) -> list[Any]:

@@ -22,8 +22,8 @@ from ingest.cli import app
 from ingest.cli.demo import _next_steps, lpma_here
 from ingest.datasets.generators import with_deletions
 from ingest.demo import watch
-from ingest.demo.client import answer_text, same_replies
 from ingest.demo.figures import figures, who
+from ingest.demo.live import answer_text, same_replies
 from ingest.demo.stream import DELETIONS, DemoStream, Watch, choose_stream
 from ingest.demo.town import CONNECTORS, make_town
 from ingest.demo.worker import DemoError, Files

@@ -95,7 +95,7 @@ class StandInShard:
         assert not or_later
         self._expected.add(epoch)
 
-    def closed(self, epoch: int, timeout_s: float) -> EpochClosed | None:
+    def closed(self, epoch: int, timeout_s: float, or_later: bool = False) -> EpochClosed | None:
         with self._changed:
             self._changed.wait_for(lambda: epoch in self._held, timeout_s)
         return self._held[epoch][0] if epoch in self._held else None

@@ -13,12 +13,12 @@ from algorithms.options import REQUIRED
 
 from ...errors import IngestError
 from .._algorithm_options import taking
-from .._console import JsonOption, emit, failing_in_one_line, show
+from .._console import JsonOption, emit, failing_in_one_line, format_value, show, table
 from .._options import given
 from .._typer import Command, sharing
+from ..checkpoint import format_age
 from ..export import Format
 from ..run._task import check_names, show_rows
-from ._status import age_of, readable, show_shards
 
 MARGIN_S = 10.0  # that an answer may take beyond the time-out of the work itself
 
@@ -205,3 +205,48 @@ def _check_target(target: Path) -> None:
         )
     else:
         check_writable(target)
+
+
+# epoch, saved: how long ago the newest one was closed, the newest checkpoint taken.
+HEADER = ["shard", "state", "device", "edges", "operations", "lag", "epoch", "saved",
+          "restarts"]  # fmt: skip
+
+
+def readable(document: dict[str, Any]) -> dict[str, Any]:
+    """The facts of the whole, for `show`. document: what the action "status" returns."""
+    epoch = document["epoch"]
+    counted = [shard["status"] for shard in document["shards"] if shard["status"] is not None]
+    return {
+        "state": document["state"],
+        "shards": len(document["shards"]),
+        "operations": sum(status["operations"] for status in counted),
+        "edges": sum(status["edges"] for status in counted),
+        "age of the newest epoch": None
+        if epoch is None
+        else age_of(document["time"], epoch["number"]),
+        "restarts": document.get("restarts", 0),
+        "up for": format_age(document["seconds"]),
+    }
+
+
+def show_shards(document: dict[str, Any]) -> None:
+    """A line for each shard, and one for what goes wrong at one that runs all the same."""
+    if document["shards"]:
+        table(HEADER, [_line(document["time"], shard) for shard in document["shards"]])
+    for shard in document["shards"]:
+        own = shard["status"] or {}
+        if shard["state"] == "running" and own.get("problem"):
+            print(f"shard {shard['number']}: {own['problem']}")
+
+
+def _line(now: int, shard: dict[str, Any]) -> list[str]:
+    own = shard["status"] or {}
+    counts = [format_value(own.get(name)) for name in ("edges", "operations", "lag")]
+    ages = [age_of(now, own.get(name)) for name in ("epoch", "checkpoint_time")]
+    return [str(shard["number"]), shard["state"], own.get("device") or "–", *counts, *ages,
+            format_value(shard["restarts"])]  # fmt: skip
+
+
+def age_of(now: int, then: int | None) -> str:
+    """How long ago a moment was, as "3 s". now, then: ms since 1970; then: None or 0 for never."""
+    return format_age(max(0, now - then) / 1000) if then else "–"

@@ -20,6 +20,7 @@ from .._options import (
     CheckpointInterval,
     CheckpointOperations,
     KafkaConfig,
+    KafkaServers,
     checkpoint_option,
     checkpoint_settings,
     given,
@@ -72,8 +73,8 @@ class ShardOptions:
 @in_file(
     directed="graph.directed", predecessors="graph.predecessors", names="records.names",
     topic="cluster.topic", queries="cluster.query_topic", epoch_interval="cluster.epoch_interval",
-    batch_size="batches.size", batch_interval="batches.interval", kafka_config="kafka.config",
-    kafka_settings="kafka.settings",
+    batch_size="batches.size", batch_interval="batches.interval", kafka="kafka.servers",
+    kafka_config="kafka.config", kafka_settings="kafka.settings",
 )  # fmt: skip
 @dataclass(frozen=True)
 class GraphStreamOptions:
@@ -123,8 +124,17 @@ class GraphStreamOptions:
         float | None,
         _option(STREAM, "--batch-interval", min=0.0, help="Close a batch after so many seconds."),
     ] = None
+    kafka: KafkaServers = None
     kafka_config: KafkaConfig = None
     kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
+
+    def source(self, given: str | None) -> str | None:
+        """The log to read, of which SOURCE is `given`. Raises typer.BadParameter on two."""
+        if self.kafka is None:
+            return given
+        if given is not None:
+            raise typer.BadParameter("say kafka.servers or a source, not both", param_hint="SOURCE")
+        return f"kafka://{self.kafka}"
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Cluster`."""

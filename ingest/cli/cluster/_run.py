@@ -13,10 +13,10 @@ from .._config import configured
 from .._console import Screen, emit, failing_in_one_line, show, telling_in_json
 from .._pipeline import on_signals
 from ._actions import Actions
+from ._ask import readable
 from ._options import CheckpointOption, GraphStreamOptions, KeepingOptions, ShardOptions
-from ._status import readable
 
-RARE = "checkpoint_interval", "checkpoint_operations", "batch_interval"
+RARE = "checkpoint_interval", "checkpoint_operations", "batch_interval", "kafka"
 LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
 
 
@@ -44,6 +44,7 @@ def run(
     is started again, and resumes. The other commands of `lpma cluster` ask it meanwhile.
 
     Exit status 1 if a shard could take no last checkpoint, as on a full disk: it says which."""
+    source = stream.source(source)
     for what, value in (("SOURCE", source), ("--shards", shards), ("--checkpoint", checkpoint)):
         if value is None:
             raise typer.BadParameter("needed here, or in a file for --config", param_hint=what)

@@ -20,6 +20,19 @@ A log appears whole, or not at all, however many processes make it and whenever 
 A crash before step 3 leaves a stray that nothing reads. An empty file or an empty database at the
 name, such as a crash of an earlier release left, is not a log to a reader; whoever makes the log
 lays it out in place, in one transaction.
+
+Without permission to write, a file in write-ahead mode cannot be read just so: its reader shares
+the index of the write-ahead log, the file `-shm`, with writers, and makes it where there is none.
+What is done then depends on what lies beside the file:
+
+    no -wal          nobody has it open: it is read as a file that does not change (`immutable`).
+                     Should somebody write to it all the same, each read notices and raises.
+    -wal and -shm    somebody has it open, or died: both are read, and written by nobody here
+    -wal alone       the index would have to be written: refused
+
+Invariant: within a process, a file is open either to be written or to be only read. A handle on an
+unchanging file knows nothing of others, and closing it would release SQLite's locks of these
+(POSIX); and the index is shared by all handles of a process as the first of them opened it.
 """
 
 from __future__ import annotations
@@ -30,6 +43,7 @@ import sqlite3
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -40,7 +54,6 @@ from lpma.file.atomic import fsync_directory
 from lpma.host import sync
 
 from ...errors import SourceError
-from .reading import claim, mode_to_read, release
 
 MEMORY = ":memory:"  # instead of a path: a log of one process, in no file
 _APPLICATION = 0x4C504D41  # "LPMA"
@@ -71,7 +84,7 @@ class NoLog(SourceError):
 
 
 class LogFile:
-    """The log in the file `path`, which writable=False leaves as it is: see `reading.py`. One
+    """The log in the file `path`, which writable=False leaves as it is: see above. One
     transaction at a time within a process; another process's is waited for, up to `timeout`
     seconds. What SQLite raises becomes SourceError.
 
@@ -129,7 +142,6 @@ class LogFile:
             )
 
     def one(self, statement: str, *values: Any) -> Any:
-        """The first row, or None."""
         with self._errors():
             return self.database.execute(statement, values).fetchone()
 
@@ -282,3 +294,51 @@ def _missing(path: str) -> str:
         f"{path}: there is no log: a writer makes it, with `SqliteLog(path).produce(…)` or "
         '`.create_topic("updates")`; or correct the path'
     )
+
+
+_lock = threading.Lock()
+_open: Counter[tuple[str, bool]] = Counter()  # handles of this process, by file and writable
+
+
+def claim(path: str, writable: bool) -> None:
+    """Note a handle that is opened. Raises SourceError if that breaks the invariant."""
+    place = os.path.realpath(path)
+    with _lock:
+        if _open[place, not writable]:
+            has, asked = ("written", "only read") if not writable else ("only read", "written")
+            raise SourceError(
+                f"{path}: this process has it open to be {has}, not to be {asked}: "
+                "open both the same way, or close the other first"
+            )
+        _open[place, writable] += 1
+
+
+def release(path: str, writable: bool) -> None:
+    place = os.path.realpath(path)
+    with _lock:
+        _open[place, writable] -= 1
+        if not _open[place, writable]:
+            del _open[place, writable]
+
+
+def mode_to_read(path: str) -> tuple[str, Callable[[], bool]]:
+    """The mode of a SQLite URI that reads a log as it is, and whether what was read so far can be
+    relied on. Raises SourceError if it cannot be read without writing."""
+    before = _state(path)  # before the look for a -wal: who writes makes that first
+    if not os.path.exists(f"{path}-wal"):
+        return "ro&immutable=1", lambda: _state(path) == before
+    if not os.path.exists(f"{path}-shm"):
+        raise SourceError(
+            f"{path}-wal: lies there without its -shm, so the log cannot be read without writing "
+            "beside it: open it once with write permission, as with `lpma ingest`"
+        )
+    return "ro&readonly_shm=1", lambda: True
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    """What changes when the file is written; None: it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

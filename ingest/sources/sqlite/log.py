@@ -9,6 +9,12 @@ partitions sees them in the order of writing, so a query between two updates kee
 Offsets start at 0 and rise by one; an offset is never reused, even after trimming. Whoever writes
 makes the log, by the first record or topic; a reader of one that is not there gets an error, and
 leaves no file.
+Waiting: whoever has written touches the log's file (`os.utime`: its time of change, nothing else),
+and a reader that waits has asked the kernel to be told: inotify, on Linux. A reply is then read
+some tens of microseconds after it was written. Nothing rests on it: a writer may die before it
+touches the file, so a reader looks every `LOOK_S` all the same; and every `SLEEP_S` where the
+kernel tells nothing. The file is named, not opened: closing a second handle would release SQLite's
+locks.
 Durability: write-ahead log with `synchronous=FULL`: when `produce` returns, the records survive
 a kill and a power cut; many records in one `produce_many` share one sync.
 Processes: one writes at a time (others wait up to `timeout` seconds), readers never wait. The file
@@ -18,11 +24,14 @@ must be on a local file system, as SQLite's write-ahead log requires.
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+
+from lpma.host import open_watch, wake
 
 from ...errors import OffsetError, RecordError, SourceError
 from ...formats.msgpack import topic_name
@@ -41,7 +50,6 @@ from ..base import Identity, Log, LogWriter, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
 from .order import SMALL_BYTES, Start, queries_ahead, records_from, run_from
-from .waiting import Watch
 
 MAX_PARTITIONS = 1024
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
@@ -132,7 +140,6 @@ class SqliteLog(Closing, Log, LogWriter):
             return self._opened
 
     def _made(self) -> LogFile:
-        """The log, made if there is none."""
         if self._opened is None and self._writable:
             make_log(self.path, self._timeout)
         return self._file
@@ -209,7 +216,7 @@ class SqliteLog(Closing, Log, LogWriter):
                 run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
                 places[partition] = offsets
         with suppress(OSError):
-            os.utime(file.path)  # wakes who waits: see waiting.py
+            os.utime(file.path)  # wakes who waits: see above
         return places
 
     def writer(self, patience: float) -> SqliteLog:
@@ -380,7 +387,6 @@ class SqliteLog(Closing, Log, LogWriter):
 
 
 def _check_topic(name: str, partitions: int) -> None:
-    """Raise SourceError on a bad name or number."""
     try:
         topic_name(name)
     except RecordError as error:
@@ -418,3 +424,49 @@ def bounds_of(run: Execute, topic: str, number: int) -> tuple[int, int, int]:
         raise SourceError(f"no partition {number} of topic {topic!r}: make it with create_topic")
     key, first, end = found
     return key, first, end
+
+
+LOOK_S = 0.01
+SLEEP_S = 0.001
+REST_S = 0.0005  # between two wakes, or a busy writer of another topic would keep a reader busy too
+_EVENT_BYTES = 4096
+
+
+class Watch:
+    """Waits for the file `path` to be touched. One thread at a time, or others wake later."""
+
+    def __init__(self, path: str) -> None:
+        self._file, self._waker = open_watch(path) or (-1, -1)
+        self._poll = select.poll() if self._file >= 0 else None
+        if self._poll is not None:
+            self._poll.register(self._file, select.POLLIN)
+            self._poll.register(self._waker, select.POLLIN)
+        self._woken = 0.0  # when last
+
+    def wait(self, seconds: float) -> None:
+        """Return when the file was touched or `wake` called since the last call, or after LOOK_S or
+        `seconds`."""
+        if self._poll is None:
+            time.sleep(min(SLEEP_S, seconds))
+        elif ready := self._poll.poll(1000 * min(LOOK_S, seconds)):
+            if any(file == self._waker for file, _ in ready):
+                with suppress(BlockingIOError):
+                    os.read(self._waker, 8)
+                return
+            with suppress(BlockingIOError):
+                os.read(self._file, _EVENT_BYTES)
+            if time.monotonic() - self._woken < REST_S:
+                time.sleep(REST_S)
+            self._woken = time.monotonic()
+
+    def wake(self) -> None:
+        """Let a `wait`, or the next one, return. May be called from any thread."""
+        if self._waker >= 0:
+            wake(self._waker)
+
+    def __del__(self) -> None:
+        # Not before the last thread has stopped waiting: the number may be another file's then.
+        if self._file >= 0:
+            os.close(self._file)
+        if self._waker >= 0:
+            os.close(self._waker)

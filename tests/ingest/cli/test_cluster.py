@@ -203,6 +203,24 @@ def test_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     assert not (tmp_path / "state" / "control.sock").exists()
 
 
+def test_the_brokers_of_a_file(tmp_path: Path) -> None:
+    config = tmp_path / "stream.toml"
+    config.write_text("kafka.servers = ['a:1', 'b:2']\ncheckpoints.directory = 'state'\n")
+    process = started(tmp_path, "--shards", 2, "--config", config)
+    await_cluster(process, tmp_path / "state")
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=HANGS_S)
+    assert process.returncode == 0, said
+    assert "'source': 'kafka://a:1,b:2'" in said
+    process = started(tmp_path, "own.log", "--shards", 2, "--config", config)  # which wins
+    await_cluster(process, tmp_path / "state")
+    process.send_signal(signal.SIGTERM)
+    assert "'source': 'own.log'" in process.communicate(timeout=HANGS_S)[1]
+    config.write_text("kafka.servers = 'a:1'\nsource.path = 'own.log'\n")
+    options = "--shards", 2, "-c", tmp_path / "state", "--config", config
+    assert "kafka.servers" in run("cluster", "run", *options, status=2).stderr
+
+
 def test_a_signal_while_it_starts(tmp_path: Path) -> None:
     process = started(tmp_path, "slow", "--shards", 2, "-c", "state")
     await_cluster(process, tmp_path / "state", "starting")

@@ -17,7 +17,7 @@ POINTS = (
     "ingest.cluster.checkpoint_mirror:CheckpointMirror._copy",
     "ingest.cluster.storage:Storage.remove",
     "ingest.cluster.storage:Storage.write",
-    "ingest.cluster.restore:_fetch_file",
+    "ingest.cluster.checkpoint_mirror:_fetch_file",
     "os:fsync",
     "os:mkdir",
     "os:rename",

@@ -17,7 +17,7 @@ import ingest
 import lpma
 from ingest import Ask, Cluster, ClusterError, PartitionedSink, SqliteLog, encode_updates
 from ingest.cluster.coordinator import Coordinator
-from ingest.cluster.local import LocalEngine
+from ingest.cluster.engine import LocalEngine
 from ingest.cluster.partitioned import create_sharded
 from ingest.errors import EpochsUsedUp
 from lpma import Kind

@@ -19,10 +19,10 @@ import pytest
 
 import ingest
 from ingest import ClusterError
+from ingest.cluster.cluster import close_all
 from ingest.cluster.control import ask
-from ingest.cluster.ending import close_all
+from ingest.cluster.engine import LocalHandle
 from ingest.cluster.host import ShardHost
-from ingest.cluster.local import LocalHandle
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
 from ingest.state.checkpoint import write_checkpoint
@@ -88,8 +88,8 @@ class Stop:
 
 @pytest.mark.parametrize("point", [
     "ingest.cluster.host:_shard",
-    "ingest.cluster.shard_pipeline:ShardPipeline._begun",
-    "ingest.cluster.shard_pipeline:ShardPipeline._ended",
+    "ingest.cluster.shard:ShardPipeline._begun",
+    "ingest.cluster.shard:ShardPipeline._ended",
     "ingest.cluster.host:ShardHost._watched",
 ])  # fmt: skip
 @pytest.mark.parametrize("shards", [[1], [0, 1]])

@@ -12,9 +12,8 @@ import pytest
 from ingest import PartitionedSink, SqliteLog, encode_updates
 from ingest.cluster import coordinator
 from ingest.cluster.coordinator import Coordinator
-from ingest.cluster.engine import Engine, Handle, call_all, try_all
+from ingest.cluster.engine import Engine, Handle, LocalEngine, call_all, try_all
 from ingest.cluster.host import ShardHost
-from ingest.cluster.local import LocalEngine
 from ingest.cluster.partitioned import create_sharded
 from ingest.cluster.spec import ShardSpec
 from ingest.cluster.status import Watch

@@ -23,7 +23,7 @@ import lpma
 from ingest import Partition, Pipeline, SqliteLog
 from ingest.cluster import epoch_source as epochs_module
 from ingest.cluster.epoch_source import EpochSource, NotedEpoch
-from ingest.cluster.ownership import Ownership
+from ingest.cluster.owners import Ownership
 from ingest.formats.markers import encode_marker
 from ingest.pipeline.graph_requests import GraphView
 from lpma import Kind

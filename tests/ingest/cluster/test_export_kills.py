@@ -16,7 +16,7 @@ from algorithms.sharded import read_manifest, read_parquet
 from algorithms.sharded.parquet import file_name
 from ingest import Cluster, ClusterError, EngineLost, PartitionedSink, SqliteLog, encode_updates
 from ingest.cluster.engine import Handle
-from ingest.cluster.reply_boxes import DeskWorkers
+from ingest.cluster.reply_boxes import RemoteWorkers
 from tests.support.killed_export import mortal_shard, order_of
 from tests.support.waiting import HANGS_S
 
@@ -33,7 +33,7 @@ class Busy(Handle):
 
     def ask(self, method: str, *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        if method != "at_desk":
+        if method != "at_box":
             future.set_result(None)
         return future
 
@@ -62,7 +62,7 @@ def test_an_error_waits_for_the_others(error: Exception) -> None:
     expected = ClusterError if isinstance(error, LookupError) else type(error)
     for method, waits in (("call", True), ("step", False)):
         late = [Busy(1), Busy(2, ClusterError("later", 2))]
-        workers = DeskWorkers([Busy(0, error), *late], 5, 10.0)
+        workers = RemoteWorkers([Busy(0, error), *late], 5, 10.0)
         with pytest.raises(expected, match=str(error)):
             getattr(workers, method)("write_parquet")
         assert [handle.is_at_rest for handle in late] == [waits] * 2
@@ -70,7 +70,7 @@ def test_an_error_waits_for_the_others(error: Exception) -> None:
 
 def test_nobody_waits_where_the_engine_is_gone() -> None:
     late = Busy(1)
-    workers = DeskWorkers([Busy(0, EngineLost("Ray has ended")), late], 5, 10.0)
+    workers = RemoteWorkers([Busy(0, EngineLost("Ray has ended")), late], 5, 10.0)
     with pytest.raises(EngineLost):
         workers.call("write_parquet")
     assert not late.is_at_rest

@@ -24,8 +24,7 @@ from ingest.cli.cluster._run import _watch
 from ingest.cluster import engine as engine_module
 from ingest.cluster.control import ControlError, ControlServer, ask
 from ingest.cluster.coordinator import Coordinator
-from ingest.cluster.engine import Engine, Handle
-from ingest.cluster.local import LocalEngine
+from ingest.cluster.engine import Engine, Handle, LocalEngine
 from ingest.cluster.spec import ShardSpec
 from ingest.errors import ClusterClosed, EngineLost, SnapshotRefused
 from lpma import Kind
@@ -317,7 +316,7 @@ def test_a_call_starts_no_other_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray itself would, in a process that was disconnected."""
     ray = pytest.importorskip("ray")
     from ingest.cluster.on_ray import RayHandle
-    from ingest.cluster.ray_head import Head
+    from ingest.cluster.ray_door import Head
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     handle = RayHandle(0, SimpleNamespace(ping=None), Head("127.0.0.1:1"))

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from ingest import Cluster, LockedError, PartitionedSink, SqliteLog, encode_updates
-from ingest.cluster.locking import OF_DRIVER, DirectoryLock
+from ingest.cluster.control import OF_DRIVER, DirectoryLock
 from ingest.errors import CheckpointError
 from tests.support.cluster_driver import Driver
 
 SHARDS = 2
 HOLDS = """
 import sys
-from ingest.cluster.locking import OF_DRIVER, DirectoryLock
+from ingest.cluster.control import OF_DRIVER, DirectoryLock
 with DirectoryLock(sys.argv[1], OF_DRIVER):
     print("held", flush=True)
     sys.stdin.read()

@@ -17,7 +17,8 @@ import ingest
 import lpma
 from algorithms.sharded import LocalWorkers, ShardedSnapshot
 from ingest import Partition, PipelineError, SqliteLog
-from ingest.cluster import epoch_log, epoch_source, shard_pipeline
+from ingest.cluster import epoch_log, epoch_source
+from ingest.cluster import shard as shard_module
 from ingest.cluster.partitioned import PartitionedSink, create_sharded
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
@@ -109,7 +110,7 @@ def test_how_far_behind(
     log: SqliteLog, shard_of: Callable[..., Shard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although the last record is an hour old, as the clock has it."""
-    monkeypatch.setattr(shard_pipeline, "now_ms", lambda: now_ms() + 3_600_000)
+    monkeypatch.setattr(shard_module, "now_ms", lambda: now_ms() + 3_600_000)
     shard = running(shard_of())
     PartitionedSink(log).write(random_edges(10))
     wait_for(lambda: shard.status().operations == 10, "10 operations")
@@ -272,10 +273,10 @@ def test_the_next_one_whatever_its_number(log: SqliteLog, shard_of: Callable[...
     shard.expect(10, or_later=True)
     mark(log, 9)
     assert shard.closed(9, HANGS_S) is not None
-    assert shard.closed_from(1, 0.0) is None
+    assert shard.closed(1, 0.0, or_later=True) is None
     mark(log, 12)
     mark(log, 13)
-    found = shard.closed_from(10, HANGS_S)
+    found = shard.closed(10, HANGS_S, or_later=True)
     assert found is not None
     assert found.epoch == 12
     assert shard.closed(13, HANGS_S) is not None
@@ -351,7 +352,7 @@ def test_without_memory_nothing_is_held(
     assert not third.held
     assert third.refused is not None
     assert third.refused.startswith("no room for a snapshot: take more shards")
-    assert shard.closed_from(3, HANGS_S) == third
+    assert shard.closed(3, HANGS_S, or_later=True) == third
     PartitionedSink(log).write(random_edges(10))
     wait_for(lambda: shard.status().operations == 10, "10 operations")
 

@@ -19,7 +19,7 @@ import pytest
 from ingest import datasets
 from ingest.datasets import DatasetError, download
 from ingest.datasets.catalog import CATALOG, Dataset
-from ingest.datasets.convert import convert, numbered
+from ingest.datasets.download import convert, numbered
 from tests.conftest import NO_DATA, missing
 
 SNAP_TEXT = b"# Directed graph\n# FromNodeId\tToNodeId\n30\t1412\n30\t3352\n1412\t30\n3\t3\n"

@@ -11,7 +11,7 @@ import ingest
 import lpma
 from ingest import Partition, Pipeline, PipelineError
 from ingest.pipeline.dry_run import DryRun
-from ingest.pipeline.recovery import fresh_state
+from ingest.pipeline.recovery import begin
 from ingest.settings import Settings
 from ingest.sources import Identity, Polled
 
@@ -53,7 +53,9 @@ def test_it_is_read_resumed_and_looked_back_at(tmp_path: Path) -> None:
 
 def test_it_can_be_tried_first() -> None:
     source, graph, settings = Edges(5), lpma.Graph(device="cpu"), Settings()
-    dry = DryRun(source, graph, settings, fresh_state(source, graph, settings), answers=False)
+    dry = DryRun(
+        source, graph, settings, begin(source, graph, None, settings, None).state, answers=False
+    )
     dry.run()
     assert (dry.operations, dry.lag()) == (5, {})
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ingest import SqliteLog
-from ingest.sources.sqlite import waiting
-from ingest.sources.sqlite.waiting import Watch
+from ingest.sources.sqlite import log as waiting
+from ingest.sources.sqlite.log import Watch
 from tests.support.waiting import wait_for
 
 LONG_S = 600.0

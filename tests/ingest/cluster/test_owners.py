@@ -16,12 +16,12 @@ import lpma
 import lpma.names
 from ingest import Partition, PartitionedSink, SqliteLog
 from ingest.cluster.epoch_source import EpochSource, NotedEpoch
-from ingest.cluster.owners import owners_in
-from ingest.cluster.ownership import Ownership
-from ingest.cluster.partitioned import create_sharded, in_topic
+from ingest.cluster.owners import Ownership, owners_in
+from ingest.cluster.partitioned import create_sharded
 from ingest.cluster.removals import SharedGraph
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
+from ingest.cluster.topics import in_topic
 from ingest.errors import RecordError
 from ingest.pipeline.record_decoder import ends_of, mapped
 from ingest.types import Names

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import PartitionedSink
-from ingest.cluster import encoding
-from ingest.cluster.partitioned import in_topic
-from ingest.cluster.splitting import Part, Way, split
+from ingest.cluster import rows as rows_module
+from ingest.cluster.rows import Part, Way, split
+from ingest.cluster.topics import in_topic
 from ingest.types import Names
 from lpma import Columns, Kind
 from lpma.sharding import owners_of
@@ -175,7 +175,7 @@ def test_parts_are_cut_into_records_that_brokers_take() -> None:
     rows = 200_000
     ids = np.arange(rows, dtype=np.uint32)
     part = Part(0, ids, ids, np.ones(rows, np.uint8), ids / 2, ids.astype(np.int64))
-    values = encoding.encoded(part, names=False, producer="shop", seq=7)
+    values = rows_module.encoded(part, names=False, producer="shop", seq=7)
     assert max(map(len, values)) < 600_000
     records = [ingest.decode_record(value) for value in values]
     assert [record.seq for record in records] == list(range(7, 7 + len(values)))
@@ -188,11 +188,11 @@ def test_parts_are_cut_into_records_that_brokers_take() -> None:
 def test_records_of_text_are_cut_by_bytes_and_rows(
     long: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "PIECE_BYTES", 8192)
-    monkeypatch.setattr(encoding, "MAX_TEXT_ROWS", 50)
+    monkeypatch.setattr(rows_module, "PIECE_BYTES", 8192)
+    monkeypatch.setattr(rows_module, "MAX_TEXT_ROWS", 50)
     src = named([f"{i:d}".rjust(long, "ż")[:long] for i in range(300)])
     part = Part(0, src, src, None, None, None)
-    values = encoding.encoded(part, names=True)
+    values = rows_module.encoded(part, names=True)
     decoded = [ingest.decode_record(value, names=True) for value in values]
     names = [record.names.src.tolist() for record in decoded if record.names]
     assert list(chain.from_iterable(names)) == src.tolist()
