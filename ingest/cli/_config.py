@@ -30,10 +30,9 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from enum import EnumType, StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 import typer
@@ -42,7 +41,7 @@ from typer.models import ParameterInfo
 from lpma.file.atomic import atomic_write
 
 from ..settings import Settings
-from ._typer import Command, option_of, sharing, showing
+from ._typer import Command, hints_of, option_of, sharing, showing
 
 Kind = TypeVar("Kind", bound=type[Any])
 
@@ -187,8 +186,9 @@ def _moved(kinds: Sequence[type[Any]], rare: Sequence[str]) -> dict[str, str]:
     """The options that a command lacks, and the key of each."""
     found: dict[str, str] = {}
     for kind in kinds:
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            if name in rare and (options := option_of(hint)) is not None:
+        for name, hint in hints_of(kind).items():
+            options = option_of(hint)
+            if name in rare or options is None:
                 for option in options or (f"--{name.replace('_', '-')}",):
                     found |= dict.fromkeys(option.split("/"), _commands[kind].get(name, NAMES))
     return found
@@ -208,7 +208,7 @@ def entries(
         parameter = command.parameters[name]
         found[key] = _entry(key, name, parameter.annotation, parameter.default)
     for kind in kinds:
-        hints = get_type_hints(kind, include_extras=True)
+        hints = hints_of(kind)
         for field in fields(kind):
             if (key := _commands[kind].get(field.name, "")) == "":
                 continue
@@ -299,7 +299,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """What a file says, by key. Raises typer.BadParameter if it cannot be read, or has a key that
     no command knows."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise _bad(f"{path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -357,8 +357,8 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
 
 def _words(kind: Any) -> list[str]:
     """What an option of a few words takes."""
-    enums: list[Any] = [each for each in (kind, *get_args(kind)) if isinstance(each, EnumType)]
-    return [word.value for words in enums for word in words]
+    found = [get_args(each) for each in (kind, *get_args(kind)) if get_origin(each) is Literal]
+    return [word for words in found for word in words]
 
 
 def _path(folder: Path, kind: type, value: Any) -> Any:
@@ -471,8 +471,6 @@ def _toml(value: Any) -> str:
     """A value as TOML has it; nothing for None."""
     if value is None:
         return ""
-    if isinstance(value, StrEnum):
-        value = value.value
     if isinstance(value, Table):
         value = value.content
     if isinstance(value, list | tuple):

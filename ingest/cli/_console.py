@@ -193,6 +193,16 @@ def emit(document: dict[str, Any]) -> None:
     print(json.dumps(document, allow_nan=False, default=_plain))
 
 
+def report(
+    as_json: bool, document: dict[str, Any], title: str, rows: dict[str, Any] | None = None
+) -> None:
+    """Print a result: the document, or a table of `rows`, or else of what it holds."""
+    if as_json:
+        emit(document)
+    else:
+        show(title, document if rows is None else rows)
+
+
 def _plain(value: Any) -> Any:
     """A plain value for what json does not support: NumPy's numbers and arrays, paths."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -62,7 +62,7 @@ class Origin:
             raise typer.BadParameter(
                 "--topic, --group and --kafka-config need it", param_hint="--kafka"
             )
-        said = self.file.said(besides_ids=True)
+        said = self.file.said(of_fields=False)
         if self.is_log and (said is not None or self.rate is not None):
             raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
 
@@ -80,6 +80,15 @@ class Origin:
         log is opened: closing another handle to its file would release SQLite's locks on it."""
         return self.path is None or is_log(self.path)
 
+    @property
+    def is_json(self) -> bool:
+        """Whether it is a file of JSON lines."""
+        from ..sources.files.recognition import format_of
+
+        if self.is_log or self.path is None or not self.path.is_file():
+            return False
+        return (self.file.format or format_of(self.path)) == "jsonl"
+
     def open(self, directed: bool, opened: ExitStack, names: bool | None = None,
              json: Fields | None = None) -> Any:  # fmt: skip
         """The source, closed with `opened`. `directed`: whether the graph is. `names`: whether a
@@ -93,12 +102,14 @@ class Origin:
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))
         asked = self.file.asked()
+        fields = Fields() if json is not None else asked.fields
+        if fields.has_defaults:  # for JSON lines alone, which says it
+            json = fields
         return FileSource(
-            self.path, format=self.file.format, columns=asked.columns, delimiter=asked.separator,
-            rate=self.rate, mirror=directed, names=names, json=json, source=asked.source,
-            target=asked.target, weight=asked.weight, time=asked.time, header=asked.header,
-            kind=asked.kind, kinds=asked.kinds, decimal=asked.decimal, thousands=asked.thousands,
-            time_unit=asked.time_unit, bipartite=asked.bipartite,
+            self.path, format=self.file.format, columns=asked.columns, separator=asked.separator,
+            rate=self.rate, mirror=directed, names=names, json=json, header=asked.header,
+            kinds=fields.kinds, decimal=asked.decimal, thousands=asked.thousands,
+            time_unit=fields.time_unit, bipartite=asked.bipartite, **fields.named(),
         )  # fmt: skip
 
     def _check_is_file(self) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from lpma.display.words import size_of
 
-from ._console import JsonOption, emit, failing_in_one_line, show
+from ._console import JsonOption, failing_in_one_line, report
 from ._options import KafkaConfig
 
 REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
@@ -41,10 +41,7 @@ def doctor(
     if kafka is None and kafka_config is not None:
         raise typer.BadParameter("--kafka-config needs it", param_hint="--kafka")
     document = examine(kafka, kafka_config)
-    if as_json:
-        emit(document)
-    else:
-        show("this machine", _readable(document))
+    report(as_json, document, "this machine", _readable(document))
     for problem in document["problems"]:
         typer.echo(f"lpma: {problem}", err=True)
     if document["problems"]:

@@ -11,7 +11,7 @@ from lpma.display.words import size_of
 
 from . import _options
 from ._as_of import AsOfOptions, list_spans, open_as_of, words_of
-from ._console import JsonOption, emit, failing_in_one_line, format_value, show
+from ._console import JsonOption, emit, failing_in_one_line, format_value, report, table
 from ._targets import Opened, format_window, place_of, store_facts
 from ._typer import sharing
 
@@ -53,10 +53,7 @@ def info(
         document = _store_facts(opened)
         if Path(target).is_dir():
             document["past"] = list_spans(reachable(Path(target)))
-    if as_json:
-        emit(document)
-    else:
-        show(target, _readable(document))
+    report(as_json, document, target, _readable(document))
 
 
 def _store_facts(opened: Opened) -> dict[str, Any]:
@@ -107,21 +104,16 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list_datasets(as_json: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from ..datasets.catalog import CATALOG
 
     documents = [_dataset_facts(dataset) for dataset in CATALOG.values()]
     if as_json:
         emit({"datasets": documents})
         return
-    table = Table("name", "shape", "lines", "here", "from", box=None, padding=(0, 1))
+    rows = []
     for facts in documents:
         host = facts["url"].split("/")[2]
-        table.add_row(
-            facts["name"], facts["shape"], format_value(facts["lines"]),
-            format_value(facts["here"] is not None),
-            host if facts["downloadable"] else f"{host} (convert by hand)",
-        )  # fmt: skip
-    Console(highlight=False).print(table)
+        source = host if facts["downloadable"] else f"{host} (convert by hand)"
+        here = format_value(facts["here"] is not None)
+        rows.append([facts["name"], facts["shape"], format_value(facts["lines"]), here, source])
+    table(["name", "shape", "lines", "here", "from"], rows)

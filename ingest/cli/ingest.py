@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,15 +17,8 @@ from ..events import log_event
 from ..sources.files.left_out import LeftOut
 from ..types import QUERIES
 from . import _dry_run
-from ._alerting import shared_out, tracked
 from ._config import configured
-from ._console import (
-    Screen,
-    emit,
-    failing_in_one_line,
-    show,
-    telling_in_json,
-)
+from ._console import Screen, failing_in_one_line, report, telling_in_json
 from ._ingest_options import (
     BatchSettings,
     CheckpointOptions,
@@ -43,7 +38,7 @@ from ._options import RARE_OF_GRAPH, GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
 from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
 from ._rejected import explaining_bad, tell_rejected
-from ._results_place import check_results_place
+from ._results import check_results_file, shared_out, tracked
 from ._serve_options import TLS_AND_NAMES, ServeOptions, context_of, serving
 
 if TYPE_CHECKING:
@@ -56,8 +51,8 @@ if TYPE_CHECKING:
 RARE = (
     *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight",
     "default_kind", "late", "max_lateness", "window_time", "reply_topics", "dead_letter_topic",
-    "checkpoint_interval", "checkpoint_operations", "keep_checkpoints", "statistics", "metrics",
-    "updates_topic", "batch_interval", "rate", *TLS_AND_NAMES,
+    "keep_checkpoints", "statistics", "metrics", "updates_topic", "rate", "kind_map", "decimal",
+    "thousands", "format", "bipartite", *TLS_AND_NAMES,
 )  # fmt: skip
 
 
@@ -84,113 +79,42 @@ def ingest(
 
     With --checkpoint alone, a stream goes on as it was last run. Ctrl-C stops it after the current
     batch, with a last checkpoint."""
-    asked = graph_options.arguments(record_options.weight_column)
-    reading = record_options.settings()
+    origin = endpoints.origin(source, record_options, options.rate)
+    stream = Stream(
+        options, checkpointing, endpoints, record_options, origin,
+        graph_options.arguments(record_options.weight_column), graph_options.device, remember,
+    )  # fmt: skip
     if options.serve is not None and options.follow:
         begin_log(source, checkpointing.checkpoint)
-    origin, starts = endpoints.origin(source, record_options, options.rate), endpoints.starts()
-    intervals = checkpointing.settings()
-    _check(options, checkpointing, endpoints, origin, graph_options.device)
+    settings = {**checkpointing.settings(), **record_options.settings(origin), **batches.settings()}
+    starts = endpoints.starts()
+    stream.check()
     track, published, watched = _asked_of_figures(options, endpoints)
     if options.serve is None:
         serve_options.refuse()
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
         access = None if options.serve is None else serve_options.access(options.serve)
-        kept = None if checkpointing.checkpoint is None else reading_kept(checkpointing.checkpoint)
-        json = reading.get("records", kept.records if kept else None)
-        json = None if json == "msgpack" else json
-        names = reading.get("names", kept.names if kept else None)
-        _check_save(options)
-        directed = asked.get("directed", True)
-        stream = origin.open(directed, opened, names, json)
-        if names is None:
-            reading["names"] = stream.names  # a log's vertices go by ids
-        if not origin.is_log:
-            for said in (str(stream.reading), *stream.reading.notes(directed)):
-                screen.say(said)
-            tell_unit(stream.reading, record_options.window, reading.get("window"), screen)
+        log = stream.open(settings, screen, opened)
         left_out = LeftOut()
-        settings = {**intervals, **reading, **batches.settings()}
-        if origin.is_log:
-            settings["stop_if_first_bad"] = options.first_records
-        elif kept is None:
-            check_holds_edges(stream, options.first_records)
         if options.dry_run:
-            document = _dry_run.count(
-                origin, stream, options, checkpointing, starts, asked, settings
-            )
+            document = _dry_run.count(stream, log, starts, settings)
         else:
-            settings |= endpoints.outputs(stream)
+            settings |= endpoints.outputs(log)
             if not origin.is_log:
-                settings["dead_letters"] = noting(stream, left_out)
+                settings["dead_letters"] = noting(log, left_out)
             pipeline, resumed = open_pipeline(
-                stream, checkpointing, starts, asked, graph_options.device,
-                batch_size=options.batch_size, batch_interval=options.batch_interval,
+                log, checkpointing, starts, stream.asked, stream.device,
                 track=track, alerts=published, **settings,
             )  # fmt: skip
             opened.enter_context(pipeline)
             if access is not None:
-                _serve(pipeline, origin, options, watched, access, screen, opened)
-            document = _ingested(
-                pipeline, resumed, origin, options, checkpointing, screen, opened, remember
-            )
+                stream.serve(pipeline, watched, access, screen, opened)
+            document = stream.run(pipeline, resumed, screen, opened)
         if not origin.is_log:
-            document |= file_facts(stream, left_out, screen, options.dry_run)
-    if options.as_json:
-        emit(document)
-    else:
-        show(
-            f"{'counted' if options.dry_run else 'ingested'} {origin}",
-            readable(document, options.verbose),
-        )
-
-
-def _check(
-    options: StreamOptions,
-    checkpointing: CheckpointOptions,
-    endpoints: EndpointOptions,
-    origin: Origin,
-    device: str,
-) -> None:
-    """Refuse options that do not go together, and files that would overwrite what is read."""
-    from lpma.backend import check_device
-    from lpma.file.atomic import check_apart
-
-    check_device(device)
-    endpoints.check(origin)
-    save = options.save
-    if checkpointing.checkpoint is None and save is None and not options.dry_run:
-        raise typer.BadParameter(
-            "or --save: without either, nothing would remain", param_hint="--checkpoint"
-        )
-    if options.follow and origin.path is not None and origin.path.exists() and not origin.is_log:
-        raise typer.BadParameter(
-            "a file of edges is read to its end; a log and topics are followed",
-            param_hint="--follow",
-        )
-    if origin.path is not None:
-        for written in (save, options.statistics):
-            if written is not None:
-                check_apart(written, origin.path)
-    if options.updates_topic is not None:
-        _check_updates_topic(options.updates_topic, options, origin)
-    check_results_place(options, checkpointing, endpoints, origin.path)
-    if options.metrics is not None:
-        _check_address(options.metrics)
-
-
-def _check_updates_topic(topic: str, options: StreamOptions, origin: Origin) -> None:
-    """Refuse a topic that nothing is written to, or whose records would not be read."""
-    if options.serve is None:
-        why = "updates are posted to a service: it needs --serve"
-    elif not origin.is_log:
-        why = "a file is not written to: serve a log"
-    elif topic not in (read := [name for name in origin.read if name != QUERIES]):
-        why = f"{topic} is not read for updates: name one of {', '.join(read)}"
-    else:
-        return
-    raise typer.BadParameter(why, param_hint="serve.updates_topic")
+            document |= file_facts(log, left_out, screen, options.dry_run)
+    did = "counted" if options.dry_run else "ingested"
+    report(options.as_json, document, f"{did} {origin}", readable(document, options.verbose))
 
 
 def _asked_of_figures(
@@ -207,84 +131,196 @@ def _asked_of_figures(
     return track, *shared_out(options.alerts or (), track, publishes=publishes, serves=serves)
 
 
-def _check_save(options: StreamOptions) -> None:
-    """Refuse a store that cannot be written at the end."""
-    from lpma.file.atomic import check_writable
+@dataclass(frozen=True)
+class Stream:
+    """A stream as the command line says. asked: arguments of the graph; remember: called when a
+    good record has come, or a stream of bad ones alone would leave something."""
 
-    if options.save is not None:
-        check_writable(options.save)
+    options: StreamOptions
+    checkpointing: CheckpointOptions
+    endpoints: EndpointOptions
+    records: RecordOptions
+    origin: Origin
+    asked: dict[str, Any]
+    device: str
+    remember: Callable[[], None]
 
+    def check(self) -> None:
+        """Refuse options that do not go together, and files that would overwrite what is read."""
+        from lpma.backend import check_device
+        from lpma.file.atomic import check_apart
 
-def _ingested(
-    pipeline: Pipeline,
-    resumed: bool,
-    origin: Origin,
-    options: StreamOptions,
-    checkpointing: CheckpointOptions,
-    screen: Screen,
-    opened: ExitStack,
-    remember: Callable[[], None],
-) -> dict[str, Any]:
-    """Run an open pipeline, save the store if requested, and report what was done. remember: called
-    when a good record has come, or a stream of bad ones alone would leave something."""
-    if resumed:
-        screen.say(f"resumed at {pipeline.stats.operations:,} operations")
-    for gap in pipeline.stats.gaps:
-        screen.say(f"{gap}: accepted, the stream goes on after them")
-    if pipeline.stats.journal_loss is not None:
-        screen.say(
-            f"{pipeline.stats.journal_loss}: what the journal said from there on is given up; "
-            "the log is read again, and replies that are repeated may differ"
-        )
-    if pipeline.results is not None and pipeline.results.begun:
-        screen.say(f"results begin anew: {pipeline.results.begun}")
-    progress = Progress(pipeline, screen)
-    note = _once_there(pipeline, checkpointing.checkpoint, remember)
-    note()
-    on_batch = _after_each_batch(pipeline, progress, options, opened, note)
-    started = time.perf_counter()
-    with explaining_bad(origin, pipeline.outputs, pipeline.settings):
-        operations = run(pipeline, options.limit, options.follow, on_batch, progress.look)
-        pipeline.check_first_records()
-    seconds = time.perf_counter() - started
-    tell_untimed(pipeline, screen)
-    if origin.is_log:  # a file's lines are told with its facts
-        tell_rejected(pipeline, origin, screen, fails=not options.goes_on)
-    graph: Any = pipeline.graph
-    save, checkpoint = options.save, checkpointing.checkpoint
-    if checkpoint is not None and not pipeline.stats.operations and pipeline.source.at_end():
-        pipeline.checkpoint_now()  # so that whoever reads it knows that nothing comes
-    note()
-    if save is not None:
-        graph.save(save)
-    return {
-        "source": str(origin),
-        "resumed": resumed,
-        "gaps": list_gaps(pipeline.stats.gaps),
-        "journal_loss": pipeline.stats.journal_loss,
-        "operations": operations,
-        **figures_of(pipeline, seconds),
-        "checkpoint": None if checkpoint is None else str(checkpoint),
-        "store": None if save is None else str(save),
-    }
+        check_device(self.device)
+        self.endpoints.check(self.origin)
+        options, path = self.options, self.origin.path
+        checkpoint, save = self.checkpointing.checkpoint, options.save
+        if checkpoint is None and save is None and not options.dry_run:
+            raise typer.BadParameter(
+                "or --save: without either, nothing would remain", param_hint="--checkpoint"
+            )
+        if options.follow and path is not None and path.exists() and not self.origin.is_log:
+            raise typer.BadParameter(
+                "a file of edges is read to its end; a log and topics are followed",
+                param_hint="--follow",
+            )
+        if path is not None:
+            for written in filter(None, (save, options.statistics)):
+                check_apart(written, path)
+        self._check_updates_topic()
+        if self.endpoints.results_file is not None:
+            used = [
+                ("what is read", path), ("the file of --save", save),
+                ("the file of outputs.statistics", options.statistics),
+                ("the file of --from-store", self.checkpointing.from_store),
+                ("the file of --kafka-config", self.endpoints.kafka_config),
+            ]  # fmt: skip
+            if path is not None:
+                log = os.path.realpath(path)  # beside which SQLite keeps these
+                parts = [Path(f"{log}{suffix}") for suffix in ("-wal", "-shm", "-journal")]
+                used += [("a part of the log that is read", part) for part in parts]
+            check_results_file(self.endpoints.results_file, used, checkpoint)
+        if options.metrics is not None:
+            _check_address(options.metrics)
 
+    def _check_updates_topic(self) -> None:
+        """Refuse a topic that nothing is written to, or whose records would not be read."""
+        topic = self.options.updates_topic
+        if topic is None:
+            return
+        if self.options.serve is None:
+            why = "updates are posted to a service: it needs --serve"
+        elif not self.origin.is_log:
+            why = "a file is not written to: serve a log"
+        elif topic not in (read := [name for name in self.origin.read if name != QUERIES]):
+            why = f"{topic} is not read for updates: name one of {', '.join(read)}"
+        else:
+            return
+        raise typer.BadParameter(why, param_hint="serve.updates_topic")
 
-def _serve(
-    pipeline: Pipeline,
-    origin: Origin,
-    options: StreamOptions,
-    alerts: Sequence[str],
-    access: Access,
-    screen: Screen,
-    opened: ExitStack,
-) -> None:
-    """Serve a pipeline over HTTP until `opened` is closed."""
-    assert options.serve is not None
-    title = ", ".join(origin.read) if origin.path is None else origin.path.name
-    context = context_of(pipeline, title, alerts, options.updates_topic)
-    service = opened.enter_context(serving(context, options.serve, access))
-    log_event("serve", url=service.url)
-    screen.say(f"served at {service.url}")
+    def open(self, settings: dict[str, Any], screen: Screen, opened: ExitStack) -> Any:
+        """The source, closed with `opened`. The pipeline's settings gain what it makes plain."""
+        from lpma.file.atomic import check_writable
+
+        directory = self.checkpointing.checkpoint
+        kept = None if directory is None else reading_kept(directory)
+        json = settings.get("records", kept.records if kept else None)
+        names = settings.get("names", kept.names if kept else None)
+        if self.options.save is not None:
+            check_writable(self.options.save)
+        directed = self.asked.get("directed", True)
+        source = self.origin.open(directed, opened, names, None if json == "msgpack" else json)
+        if names is None:
+            settings["names"] = source.names  # a log's vertices go by ids
+        if self.origin.is_log:
+            settings["stop_if_first_bad"] = self.options.first_records
+            return source
+        for said in (str(source.reading), *source.reading.notes(directed)):
+            screen.say(said)
+        tell_unit(source.reading, self.records.window, settings.get("window"), screen)
+        if kept is None:
+            check_holds_edges(source, self.options.first_records)
+        return source
+
+    def run(
+        self, pipeline: Pipeline, resumed: bool, screen: Screen, opened: ExitStack
+    ) -> dict[str, Any]:
+        """Run an open pipeline, save the store if requested, and report what was done."""
+        options, stats = self.options, pipeline.stats
+        if resumed:
+            screen.say(f"resumed at {stats.operations:,} operations")
+        for gap in stats.gaps:
+            screen.say(f"{gap}: accepted, the stream goes on after them")
+        if stats.journal_loss is not None:
+            screen.say(
+                f"{stats.journal_loss}: what the journal said from there on is given up; the log "
+                "is read again, and replies that are repeated may differ"
+            )
+        if pipeline.results is not None and pipeline.results.begun:
+            screen.say(f"results begin anew: {pipeline.results.begun}")
+        progress = Progress(pipeline, screen)
+        note = self._once_there(pipeline)
+        note()
+        on_batch = self._after_each_batch(pipeline, progress, opened, note)
+        started = time.perf_counter()
+        with explaining_bad(self.origin, pipeline.outputs, pipeline.settings):
+            operations = run(pipeline, options.limit, options.follow, on_batch, progress.look)
+            pipeline.check_first_records()
+        seconds = time.perf_counter() - started
+        tell_untimed(pipeline, screen)
+        if self.origin.is_log:  # a file's lines are told with its facts
+            tell_rejected(pipeline, self.origin, screen, fails=not options.goes_on)
+        graph: Any = pipeline.graph
+        save, checkpoint = options.save, self.checkpointing.checkpoint
+        if checkpoint is not None and not stats.operations and pipeline.source.at_end():
+            pipeline.checkpoint_now()  # so that whoever reads it knows that nothing comes
+        note()
+        if save is not None:
+            graph.save(save)
+        return {
+            "source": str(self.origin),
+            "resumed": resumed,
+            "gaps": list_gaps(stats.gaps),
+            "journal_loss": stats.journal_loss,
+            "operations": operations,
+            **figures_of(pipeline, seconds),
+            "checkpoint": None if checkpoint is None else str(checkpoint),
+            "store": None if save is None else str(save),
+        }
+
+    def serve(
+        self,
+        pipeline: Pipeline,
+        alerts: Sequence[str],
+        access: Access,
+        screen: Screen,
+        opened: ExitStack,
+    ) -> None:
+        """Serve a pipeline over HTTP until `opened` is closed."""
+        address, path = self.options.serve, self.origin.path
+        assert address is not None
+        title = ", ".join(self.origin.read) if path is None else path.name
+        context = context_of(pipeline, title, alerts, self.options.updates_topic)
+        service = opened.enter_context(serving(context, address, access))
+        log_event("serve", url=service.url)
+        screen.say(f"served at {service.url}")
+
+    def _after_each_batch(
+        self, pipeline: Pipeline, progress: Progress, opened: ExitStack, note: Callable[[], None]
+    ) -> Callable[[BatchStats], None]:
+        """A function to call after each batch: it logs figures, moves the bar and calls `note`.
+        Metrics are served until `opened` is closed.
+
+        Imported here: only outputs.metrics needs the library that serves them."""
+        written: Callable[[BatchStats], None] | None = None
+        if self.options.statistics is not None:
+            from ..plots.run_log import RunLog
+
+            graph: Any = pipeline.graph
+            written = opened.enter_context(RunLog(self.options.statistics, graph))
+        if self.options.metrics is not None:
+            from ..metrics import MetricsServer
+
+            opened.enter_context(MetricsServer(pipeline, self.options.metrics))
+
+        def on_batch(batch: BatchStats) -> None:
+            if written is not None:
+                written(batch)
+            progress(batch)
+            note()
+
+        return on_batch
+
+    def _once_there(self, pipeline: Pipeline) -> Callable[[], None]:
+        """A function that remembers, once, when it is sure that the checkpoints will stay."""
+        done = self.checkpointing.checkpoint is None
+
+        def note() -> None:
+            nonlocal done
+            if not done and not pipeline.outputs.held:
+                self.remember()
+                done = True
+
+        return note
 
 
 def _check_address(metrics: str) -> None:
@@ -295,49 +331,3 @@ def _check_address(metrics: str) -> None:
         parse_address(metrics)
     except PipelineError as error:
         raise typer.BadParameter(str(error), param_hint="outputs.metrics") from error
-
-
-def _after_each_batch(
-    pipeline: Pipeline,
-    progress: Progress,
-    options: StreamOptions,
-    opened: ExitStack,
-    note: Callable[[], None],
-) -> Callable[[BatchStats], None]:
-    """A function to call after each batch: it logs figures, moves the bar and calls `note`.
-    Metrics are served until `opened` is closed.
-
-    Imported here: only outputs.metrics needs the library that serves them."""
-    written: Callable[[BatchStats], None] | None = None
-    if options.statistics is not None:
-        from ..plots.run_log import RunLog
-
-        graph: Any = pipeline.graph
-        written = opened.enter_context(RunLog(options.statistics, graph))
-    if options.metrics is not None:
-        from ..metrics import MetricsServer
-
-        opened.enter_context(MetricsServer(pipeline, options.metrics))
-
-    def on_batch(batch: BatchStats) -> None:
-        if written is not None:
-            written(batch)
-        progress(batch)
-        note()
-
-    return on_batch
-
-
-def _once_there(
-    pipeline: Pipeline, directory: Path | None, remember: Callable[[], None]
-) -> Callable[[], None]:
-    """A function that remembers, once, when it is sure that the checkpoints will stay."""
-    done = directory is None
-
-    def note() -> None:
-        nonlocal done
-        if not done and not pipeline.outputs.held:
-            remember()
-            done = True
-
-    return note

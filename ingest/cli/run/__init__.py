@@ -23,9 +23,7 @@ from ._task import AlgorithmOptions, Target, run
 class SourceOptions(AlgorithmOptions):
     """The same, where --source is the vertex to start from."""
 
-    source_column: Annotated[
-        str | None, column_option("--source-column", help="The column that edges begin at.")
-    ] = None
+    source_column: str | None = column_option("--source-column", "The column that edges begin at.")
 
 
 def _command(algorithm: str, kind: type[AlgorithmOptions]) -> Callable[[], Command]:

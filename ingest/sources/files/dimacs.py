@@ -36,7 +36,7 @@ def open_dimacs(
     vertices, promised = int(problem[2]), int(problem[3])
     weighted = first is not None and len(first[2].split()) > 2
     places = {"src": 1, "dst": 2} | ({"weight": 3} if weighted else {})
-    if asked.weight == "none":
+    if asked.fields.weight == "none":
         places.pop("weight", None)
     arcs = problem[1].lower() == b"sp"
     reading = Reading(

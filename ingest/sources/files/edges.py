@@ -20,11 +20,11 @@ from __future__ import annotations
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from .matrix import open_matrix
 from .metis import open_metis
 from .opening import Block, lines_of, read_blocks
 from .pieces import Array, Piece, Vertices
-from .reading import Asked, Column, Reading
+from .reading import Arguments, Asked, Reading
 from .recognition import format_of
 from .sides import Sides, sides_of
 from .tables import open_parquet
@@ -92,6 +92,11 @@ class EdgeFile:
         self._pieces = pieces
         self._vertices = vertices
 
+    @property
+    def left(self) -> int | None:
+        """How many vertices the left side has, if there are two kinds."""
+        return None if self.sides is None else self.sides.left
+
     def vertices(self) -> Array:
         """The vertices, ids or names, that the file has whether or not an edge ends at them: what a
         square matrix has rows for, and an exported `.npz`. Empty if it says nothing of vertices.
@@ -117,27 +122,16 @@ class EdgeFile:
 def read_edges(
     path: str | os.PathLike[str],
     *,
-    source: Column | None = None,
-    target: Column | None = None,
-    weight: Column | None = None,
-    time: Column | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-    names: bool | None = None,
-    kind: Column | None = None,
-    kinds: Mapping[str, str] | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
-    bipartite: bool | None = None,
     format: str | None = None,
     json: Fields | None = None,
     mirror: bool = True,
+    **options: Unpack[Arguments],
 ) -> EdgeFile:
     """Open a file of edges; what is not said is guessed from its first rows, and `reading` tells.
 
     source, target, weight, time: a column each, by its name or its number from 1; "none" for a
     weight or time that is not wanted. Where one is named, weights and times are not guessed.
+    columns: what all columns of text are, in order ("src dst - time"), or a map from field to name.
     header: whether the first line names the columns. separator: of the fields, " " for blanks.
     names: whether vertices go by names, which are text or integers of 64 bits; otherwise they go by
     numbers below 2^32 - 1. kind: the column that says what a row does, in words ("append" or
@@ -159,11 +153,7 @@ def read_edges(
     >>> [len(columns) for columns in edges], edges.left_out.count
     ([2], 0)
     """
-    asked = Asked(
-        source, target, weight, time, header, separator, names, kind=kind, kinds=kinds or {},
-        decimal=decimal, thousands=thousands, time_unit=time_unit, bipartite=bipartite,
-    )  # fmt: skip
-    return open_edges(Path(path), asked, format, json, mirror)
+    return open_edges(Path(path), Asked.of(options), format, json, mirror)
 
 
 def open_edges(
@@ -197,6 +187,8 @@ def _opened(
             raise SourceError(
                 f"{path}: columns and separator apply to text and csv files, but this is {format}"
             )
+        if format != "jsonl" and asked.fields.has_defaults:
+            raise SourceError(f"{path}: a default weight or kind is for JSON lines: not {format}")
         if format == "npz":
             return EdgeFile(path, *open_npz(path, asked, mirror))
         if format == "parquet":

@@ -445,10 +445,10 @@ def _since(values: list[str]) -> tuple[str, str] | None:
 
 def _unit(path: Path, asked: Asked, times: Times, since: tuple[str, str] | None) -> str | None:
     """The unit of times that are numbers, if it was said; "auto": by their size."""
-    if asked.time_unit is None or times == "dates":
+    if asked.fields.time_unit is None or times == "dates":
         return None
-    if asked.time_unit != "auto":
-        return asked.time_unit
+    if asked.fields.time_unit != "auto":
+        return asked.fields.time_unit
     if since is None:
         raise SourceError(
             f"{path}: the first times are not all since 1970 in one unit, s, ms, us or ns: say "
@@ -463,18 +463,13 @@ def _unit(path: Path, asked: Asked, times: Times, since: tuple[str, str] | None)
 def _kinds(
     path: Path, columns: tuple[str, ...], places: dict[str, int], body: Rows, asked: Asked
 ) -> dict[str, int]:
-    """What the words of the column of kinds mean. Raises SourceError on words that mean nothing, in
-    the map or in the first rows."""
+    """What the words of the column of kinds mean. Raises SourceError if they mean nothing."""
     if "kind" not in places:
         return {}
     ours = {**UPDATE_KINDS, "insert": UPDATE_KINDS["append"]}
     numbers = {str(int(kind)): kind for kind in ours.values()}
     known = {word: int(kind) for word, kind in (ours | numbers).items()}
-    for word, kind in asked.kinds.items():
-        if kind.lower() not in known:
-            raise SourceError(f"--kind-map {word}={kind}: kinds are {', '.join(known)}")
-    if asked.kinds:
-        known |= {word.lower(): known[kind.lower()] for word, kind in asked.kinds.items()}
+    known |= {word.lower(): known[kind] for word, kind in asked.fields.kinds.items()}
     found = {row[places["kind"]].strip(): None for row in body}
     other = [word for word in found if word and word.lower() not in known]
     if other and len(other) > TEXT_SHARE * len(found):

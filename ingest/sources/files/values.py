@@ -19,6 +19,7 @@ from lpma.arguments.arrow import as_numpy
 from ...errors import RecordError
 from ...formats.names import plain_name
 from ...formats.times import NOT_A_DATE, millisecond
+from .left_out import NO_NUMBER
 from .pieces import Fault, Faults
 from .quotes import BLANKS
 from .reading import MISSING, Reading, whole_text
@@ -161,7 +162,7 @@ def judged(
         number: Callable[[str], Any] = _number
         if reading.decimal_point != "." or reading.thousands:
             values = [_plain_number(value, reading) for value in values]
-        return _converted(values, number, Fault("weight: not a number"), faults, np.float64)
+        return _converted(values, number, Fault(NO_NUMBER), faults, np.float64)
     if reading.times == "dates":
         return _converted(values, millisecond, Fault(f"time: {NOT_A_DATE}"), faults, np.int64)
     return _converted(values, _cut_time, Fault("time: not a number of 64 bits"), faults, np.int64)

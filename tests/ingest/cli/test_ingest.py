@@ -80,7 +80,7 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
         query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", names=True)
         log.produce(ingest.types.QUERIES, query)
     command = ["ingest", path, "--checkpoint", checkpoint]
-    fields = ["--src-field", "user", "--dst-field", "item", "--time-field", "at"]
+    fields = ["--source", "user", "--target", "item", "--time", "at"]
     late = ["--names", "--set", "records.late=dead-letter", "--set", "records.max_lateness=50"]
     found = document(*command, *fields, *late, "--limit", 1)
     assert (found["operations"], found["resumed"]) == (1, False)
@@ -92,7 +92,7 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
     assert isinstance(polled.value, bytes)
     assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
     run(*command, "--no-names", status=1)
-    run(*command, "--src-field", "who", status=1)
+    run(*command, "--source", "who", status=1)
     assert document("query", "degree", checkpoint, "alice")["results"][0]["degree"] == 1
     run(*command, "--set", "records.late=drop", status=2)
 
