@@ -167,13 +167,13 @@ def configured(
             command(**given)
 
         ours = [
-            inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-            inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None,
-                              annotation=ConfigFile),
-            inspect.Parameter("said", inspect.Parameter.KEYWORD_ONLY, default=None,
-                              annotation=Said),
-            inspect.Parameter("write_config", inspect.Parameter.KEYWORD_ONLY, default=False,
-                              annotation=WriteConfig),
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+            for name, default, kind in (
+                ("context", inspect.Parameter.empty, typer.Context), ("config", None, ConfigFile),
+                ("said", None, Said), ("write_config", False, WriteConfig),
+            )
         ]  # fmt: skip
         wrapped.moved = _moved(kinds, rare)  # type: ignore[attr-defined]
         shown = [p for name, p in own.parameters.items() if name != "remember"]

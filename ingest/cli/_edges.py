@@ -59,17 +59,6 @@ class Edges:
         """What is reported about a file's lines."""
         return {**self.left_out.facts(), **(self.file.reading.facts() if self.file else {})}
 
-    def check(self, operations: int, accepted: float | None, screen: Screen) -> None:
-        """Say what was left out of a file, and which names may be none. Raises TargetError if too
-        much was left out."""
-        if text := self.left_out.too_many(operations, accepted):
-            raise TargetError(f"{self.what}: nothing was written: {text}")
-        if self.left_out.count:
-            screen.say(f"{self.what}: {self.left_out}")
-        if self.file is not None and self.file.doubtful:
-            said = ", ".join(f"{name} ({count:,})" for name, count in self.file.doubtful.items())
-            screen.say(f"{self.what}: read as names of vertices: {said}")
-
 
 def load_graph(
     source: str,
@@ -111,7 +100,13 @@ def fill(
         raise TargetError(left_out.nothing_of(edges.what))
     if left_out.count and strict:
         raise TargetError(f"{edges.what}: {left_out}")
-    edges.check(operations, accept_bad, screen)
+    if text := left_out.too_many(operations, accept_bad):
+        raise TargetError(f"{edges.what}: nothing was written: {text}")
+    if left_out.count:
+        screen.say(f"{edges.what}: {left_out}")
+    if edges.file is not None and (doubtful := edges.file.doubtful):
+        said = ", ".join(f"{name} ({count:,})" for name, count in doubtful.items())
+        screen.say(f"{edges.what}: read as names of vertices: {said}")
     if rounded.rows:
         screen.say(f"{edges.what}: {rounded}")
     if graph.unchanged.not_positive:

@@ -28,16 +28,6 @@ UpdateKind = Literal["append", "delete", "add_vertex", "remove_vertex", "expire"
 _graph_option = partial(option, panel=GRAPH)
 
 
-def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
-    return typer.Option(
-        *names, metavar=metavar, help=help, rich_help_panel=KAFKA, show_default=False
-    )
-
-
-def checkpoint_option(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=CHECKPOINTS, show_default=False, **more)
-
-
 def _is_device(value: str) -> str:
     """Refuse a device that is not on this machine, before a command reads or writes anything."""
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
@@ -69,14 +59,13 @@ Directed = Annotated[
 ]  # fmt: skip
 KafkaConfig = Annotated[
     Path | None,
-    kafka_option(
-        "--kafka-config",
-        metavar="FILE",
+    typer.Option(
+        "--kafka-config", metavar="FILE", rich_help_panel=KAFKA, show_default=False,
         help="Settings by their names in kafka-python, TLS and SASL for example: 'name = value' "
         "lines or JSON. ${NAME} is taken from the environment; 'sasl_plain_password_file = PATH' "
         "reads the password from a file.",
     ),
-]
+]  # fmt: skip
 
 
 def _without_secret(table: Table) -> Table:
@@ -102,26 +91,6 @@ def kafka_settings(config: Path | None, table: Table | None) -> dict[str, Any]:
     if table is not None:
         settings |= settings_of(table.content, table.path, table.key)
     return settings
-
-
-CheckpointInterval = Annotated[
-    float | None,
-    checkpoint_option(
-        "--checkpoint-interval",
-        metavar="SECONDS",
-        min=0.0,
-        help="Take one this long after the last, if anything came since. (default: 60)",
-    ),
-]
-CheckpointOperations = Annotated[
-    int | None,
-    checkpoint_option(
-        "--checkpoint-operations",
-        metavar="N",
-        min=1,
-        help="Take one after this many operations. (default: 5,000,000)",
-    ),
-]
 
 
 RARE_OF_GRAPH = "times", "strategy", "segment_size"  # keys of `lpma ingest` without an option
@@ -176,11 +145,6 @@ class GraphOptions:
         if arguments.get("weight_dtype") == "none":
             arguments["weight_dtype"] = None
         return arguments
-
-
-def checkpoint_settings(interval: float | None, operations: int | None) -> dict[str, Any]:
-    """What was given of how often checkpoints are taken, as settings."""
-    return given({"checkpoint_interval": interval, "checkpoint_operations": operations})
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

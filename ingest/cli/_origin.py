@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -165,55 +166,54 @@ def begin_at(source: Source, starts: Starts | None) -> dict[Partition, Position]
 def read_starts(given: str) -> Starts:
     """What `given` says, or the file it names. Raises typer.BadParameter."""
     path = Path(given)
-    if given.endswith(".json") or path.is_file():
-        return _from_file(path)
+    is_file = given.endswith(".json") or path.is_file()
     starts: Starts = {}
+    for topic, number, where in _of_file(path) if is_file else _of_text(given):
+        _add(starts, topic, None if number is None else int(number), where)
+    return starts
+
+
+Item = tuple[str | None, str | None, str]  # topic, partition, where
+
+
+def _of_text(given: str) -> Iterator[Item]:
     for item in given.split(","):
         match = _ITEM.fullmatch(item.strip())
         if match is None:
-            raise typer.BadParameter(
-                f"{item!r}: expected TOPIC:PARTITION=OFFSET, earliest or latest",
-                param_hint=FROM_OFFSETS,
-            )
-        number = match["number"]
-        _add(starts, match["topic"], None if number is None else int(number), match["where"])
-    return starts
+            raise _wrong(f"{item!r}: expected TOPIC:PARTITION=OFFSET, earliest or latest")
+        yield match["topic"], match["number"], match["where"]
 
 
-def _from_file(path: Path) -> Starts:
+def _of_file(path: Path) -> Iterator[Item]:
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint=FROM_OFFSETS) from None
+        raise _wrong(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{path}: not JSON: {error}", param_hint=FROM_OFFSETS) from None
-    starts: Starts = {}
+        raise _wrong(f"{path}: not JSON: {error}") from None
     for topic, places in content.items() if isinstance(content, dict) else [(None, None)]:
         for number, where in places.items() if isinstance(places, dict) else [(None, places)]:
             if topic is None or not re.fullmatch(r"\d{1,9}", number or "0", re.ASCII):
-                raise typer.BadParameter(
-                    f'{path}: expected {{"TOPIC": {{"PARTITION": OFFSET}}}}',
-                    param_hint=FROM_OFFSETS,
-                )
-            _add(starts, topic, None if number is None else int(number), str(where))
-    return starts
+                raise _wrong(f'{path}: expected {{"TOPIC": {{"PARTITION": OFFSET}}}}')
+            yield topic, number, str(where)
+
+
+def _wrong(text: str) -> typer.BadParameter:
+    return typer.BadParameter(text, param_hint=FROM_OFFSETS)
 
 
 def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> None:
     place = "all" if topic is None else topic if number is None else f"{topic}:{number}"
     if (topic, number) in starts:
-        raise typer.BadParameter(f"{place} is given twice", param_hint=FROM_OFFSETS)
+        raise _wrong(f"{place} is given twice")
     if where not in ("earliest", "latest"):
         if not re.fullmatch(r"\d{1,18}(\+\d{1,9})?", where, re.ASCII):
-            raise typer.BadParameter(
+            raise _wrong(
                 f"{place}: {where!r} is not an offset, as 7, or 7+4 if 4 rows of its record are "
-                "done, and not earliest or latest",
-                param_hint=FROM_OFFSETS,
+                "done, and not earliest or latest"
             )
         if number is None:
-            raise typer.BadParameter(
-                f"{place}: an offset needs a partition, as TOPIC:0={where}", param_hint=FROM_OFFSETS
-            )
+            raise _wrong(f"{place}: an offset needs a partition, as TOPIC:0={where}")
     starts[topic, number] = where
 
 
@@ -225,9 +225,7 @@ def _positions(starts: Starts, log: Source) -> dict[Partition, Position]:
         if not any(topic in (None, p.topic) and number in (None, p.number) for p in firsts):
             read = ", ".join(f"{p.topic}:{p.number}" for p in sorted(firsts))
             place = topic if number is None else f"{topic}:{number}"
-            raise typer.BadParameter(
-                f"{place} is not read; these are: {read}", param_hint=FROM_OFFSETS
-            )
+            raise _wrong(f"{place} is not read; these are: {read}")
     ends: dict[Partition, int] = log.end_offsets() if "latest" in starts.values() else {}
     found = {}
     for partition, first in firsts.items():

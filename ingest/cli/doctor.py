@@ -61,6 +61,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     packages = {name: _version(name) for name in (*REQUIRED, *OPTIONAL)}
     problems += [f"{name} is missing: pip install {name}" for name in REQUIRED
                  if packages[name] is None]  # fmt: skip
+    folders = {name: installation.imported_from(name) for name in installation.NAMES}
     data = datasets.data_directory()
     cache = datasets.cache_directory()
     here = [] if data is None else [name for name in datasets.names()
@@ -69,7 +70,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "lpma": lpma.__version__,
-        "folders": {name: _text(installation.imported_from(name)) for name in installation.NAMES},
+        "folders": {name: folder and str(folder) for name, folder in folders.items()},
         "packages": packages,
         "cpus": processors(),
         "threads": _threads(problems),
@@ -93,10 +94,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def _threads(problems: list[str]) -> int | None:

@@ -143,7 +143,8 @@ class Task:
         if self.options.as_json:
             emit({**facts, "top": self.found.top(self.options.top), **files})
         else:
-            _tell(self.found, {**facts, **files}, self.options.top)
+            show_facts({**facts, **files})
+            show_rows(self.found.top(self.options.top), self.found.value)
 
 
 def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:
@@ -187,11 +188,6 @@ def facts_of(
         "version": s.version,
         **more,
     }
-
-
-def _tell(found: Result, facts: dict[str, Any], top: int) -> None:
-    show_facts(facts)
-    show_rows(found.top(top), found.value)
 
 
 def show_rows(rows: list[dict[str, Any]], value: str) -> None:

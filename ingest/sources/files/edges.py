@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -53,6 +53,10 @@ from .tables import open_parquet
 from .text import read_text
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
+_OPENERS: dict[str, Callable[[Path, Asked, bool], tuple[Any, ...]]] = {
+    "npz": open_npz, "parquet": open_parquet, "mtx": open_matrix, "metis": open_metis,
+    "dimacs": open_dimacs, "edgelist": open_edge_dicts,
+}  # fmt: skip
 NOT_NAMES = ("NULL", "null", "NA", "N/A", "n/a", "nan", "NaN", "None", "NaT")
 
 
@@ -189,22 +193,12 @@ def _opened(
             )
         if format != "jsonl" and asked.fields.has_defaults:
             raise SourceError(f"{path}: a default weight or kind is for JSON lines: not {format}")
-        if format == "npz":
-            return EdgeFile(path, *open_npz(path, asked, mirror))
-        if format == "parquet":
-            return EdgeFile(path, *open_parquet(path, asked, mirror))
-        if format == "mtx":
-            return EdgeFile(path, *open_matrix(path, asked, mirror))
-        if format == "metis":
-            return EdgeFile(path, *open_metis(path, asked, mirror))
-        if format == "dimacs":
-            return EdgeFile(path, *open_dimacs(path, asked, mirror))
-        if format in BY_NETWORKX:
-            return EdgeFile(path, *open_by_networkx(path, format, asked, mirror))
-        if format == "edgelist":
-            return EdgeFile(path, *open_edge_dicts(path, asked))
         if format == "jsonl":
             return EdgeFile(path, *open_json_lines(path, asked, json))
+        if format in BY_NETWORKX:
+            return EdgeFile(path, *open_by_networkx(path, format, asked, mirror))
+        if format in _OPENERS:
+            return EdgeFile(path, *_OPENERS[format](path, asked, mirror))
         return EdgeFile(path, *_open_text(path, format, asked))
 
 

@@ -178,18 +178,9 @@ def guess_rows(
     places = {field: places[field] for field in FIELDS if field in places}
     ends = [row[places[end]] for row in body for end in ("src", "dst") if places[end] < len(row)]
     named, why, whole = _are_names(ends)
-    first = None
-    if (
-        not header
-        and asked.header is None
-        and rows
-        and not are_whole(
-            whole_text(rows[0][places[end]].strip())
-            for end in ("src", "dst")
-            if places[end] < len(rows[0])
-        )
-    ):
-        first = line.strip()[:60]
+    top = [rows[0][places[end]] for end in ("src", "dst") if places[end] < len(rows[0])]
+    may_name = not header and asked.header is None
+    may_name = may_name and not are_whole(whole_text(end.strip()) for end in top)
     moments = [row[places["time"]] for row in body if "time" in places]
     times, since = _times(moments), _since(moments)
     values = [row[places["weight"]] for row in body if places.get("weight", width) < len(row)]
@@ -197,7 +188,7 @@ def guess_rows(
     return Reading(
         str(path), format, columns, places, separator,
         header=line.strip() if header else None,
-        first=first,
+        first=line.strip()[:60] if may_name else None,
         named=named if asked.names is None else asked.names,
         why=why if asked.names is None else "",
         guessed=asked.names is None,
@@ -299,13 +290,10 @@ def _places(
     if given:  # who names columns says which are read
         guessed = {end: place for end, place in guessed.items() if end in ("src", "dst")}
     for end in ("src", "dst"):
-        exported = end in guessed and f"{columns[guessed[end]]}_number" in columns
-        if (
-            body
-            and end in guessed
-            and not exported
-            and not _fit_ends([row[guessed[end]] for row in body])
-        ):
+        place = guessed.get(end)
+        if place is None or f"{columns[place]}_number" in columns:  # an export's are vertices
+            continue
+        if not _fit_ends([row[place] for row in body]):
             del guessed[end]
     unfit = {}
     for field in ("weight", "time"):  # a column that holds something else is not what it is called

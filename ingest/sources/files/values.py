@@ -75,18 +75,12 @@ def as_names(array: Any, whole: bool = False) -> Any:
 
 def mixed_names(array: Any) -> Any:
     """The same where some are integers and some are not. What cannot be a name stays text."""
-    import pyarrow
-
     entries = array.dictionary_encode()
     found = np.empty(len(entries.dictionary), object)
     found[:] = [_name(text) for text in entries.dictionary.to_pylist()]
     if all(isinstance(name, str) for name in found):
         return array
     column = found[as_numpy(entries.indices)]
-    return _unnamed_to_text(column, pyarrow)
-
-
-def _unnamed_to_text(column: Array, pyarrow: Any) -> Any:
     if all(type(name) is int and name >= 0 for name in column):
         return column.astype(np.uint64)
     return column
