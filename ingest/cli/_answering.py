@@ -51,35 +51,31 @@ def answering(
     """What answers for `target`, within the block. config: a file of settings for Kafka.
     token_file: it holds the token that a service asks for. past: which past view of a checkpoint
     directory answers."""
-    if target.startswith((*HTTP, KAFKA)) or is_log(Path(target)):
-        past.check_unused(target)
     if token_file is not None and not target.startswith(HTTP):
         raise typer.BadParameter("only http://HOST:PORT has one", param_hint="--token-file")
     if config is not None and not target.startswith(KAFKA):
         raise typer.BadParameter("kafka://HOST:PORT needs it, nothing else", param_hint="STORE")
     options: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "names": True}
+    if not target.startswith((*HTTP, KAFKA)) and not is_log(Path(target)):
+        yield Stored(open_as_of(Path(target), device, past).graph)
+        return
+    from ..queries.client import Client
+
+    past.check_unused(target)
     with ExitStack() as opened:
         if target.startswith(HTTP):
-            from ..queries.client import Client
-
             token = None if token_file is None else token_file.read_text().strip()
             yield Live(opened.enter_context(Client.http(target, token)))
         elif target.startswith(KAFKA):
-            from ..queries.client import Client
-
             settings = None if config is None else read_settings(config)
             brokers = target.removeprefix(KAFKA)
             client = Client.kafka(brokers, settings=settings, **options)
             yield Live(opened.enter_context(client))
-        elif is_log(Path(target)):
-            from ..queries.client import Client
+        else:
             from ..sources import SqliteLog
 
             log = opened.enter_context(SqliteLog(target))
             yield Live(opened.enter_context(Client(log, **options)))
-        else:
-            store = open_as_of(Path(target), device, past)
-            yield Stored(store.graph)
 
 
 class Stored:

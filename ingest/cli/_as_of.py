@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,7 +18,6 @@ from ._targets import KAFKA, Opened, checkpoint_facts, is_log, open_store
 from ._typer import option
 
 if TYPE_CHECKING:
-    from ..past.reach import Span
     from ..sources.base import Identity, Source
     from ..state.checkpoint import State
 
@@ -73,12 +72,9 @@ class AsOfOptions:
 
         if self.as_of_time is None:
             return None
+        is_number = re.fullmatch(r"[+-]?\d+", self.as_of_time.strip(), re.ASCII)
         try:
-            return int(self.as_of_time)
-        except ValueError:
-            pass
-        try:
-            return millisecond(self.as_of_time)
+            return int(self.as_of_time) if is_number else millisecond(self.as_of_time)
         except ValueError:
             raise typer.BadParameter(
                 f"{self.as_of_time!r}: expected ms since 1970, or a date or time of ISO 8601",
@@ -95,18 +91,6 @@ class AsOfOptions:
 
 
 NOW = AsOfOptions()  # the newest checkpoint
-
-
-def list_spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """What past views can be had, as plain values."""
-    return [asdict(span) for span in spans]
-
-
-def words_of(listed: list[dict[str, Any]]) -> str:
-    """The same for people."""
-    from ..past.reach import Span, described
-
-    return described([Span(**span) for span in listed])
 
 
 def part_of(options: AsOfOptions) -> AsOfOptions:

@@ -31,6 +31,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
@@ -45,8 +46,7 @@ from ._typer import Command, hints_of, option_of, sharing, showing
 
 Kind = TypeVar("Kind", bound=type[Any])
 
-CHECKPOINT = "checkpoints.directory"
-MEMORY = "stream.toml"  # in that directory: how its stream was last read
+MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was last read
 # What it keeps: tables and keys. The rest is for one run alone.
 REMEMBERED = (
     "source.path", "kafka", "file", "records", "fields", "graph", "batches", "results",
@@ -84,10 +84,6 @@ WriteConfig = Annotated[
 ]  # fmt: skip
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True)
 class Entry:
     """A key of the file."""
@@ -97,7 +93,7 @@ class Entry:
     kind: Any  # its type, as msgspec reads it
     help: str
     default: Any
-    check: Callable[[Any], Any] = _as_it_is  # what the option does; raises typer.BadParameter
+    check: Callable[[Any], Any] | None = None  # what the option does; raises typer.BadParameter
     is_table: bool = False  # it is a `Table`
     shown: Any = None  # the default that a written file shows
 
@@ -233,7 +229,7 @@ def _entry(
     if option.min is not None:
         number = next(part for part in (kind, *get_args(kind)) if part in (int, float))
         kind = Annotated[number, msgspec.Meta(ge=option.min)]
-    check = option.parser or getattr(option, "callback", None) or _as_it_is
+    check = option.parser or getattr(option, "callback", None)
     return Entry(key, name, kind, option.help or "", default, check, shown=default)
 
 
@@ -344,7 +340,8 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         value = str(value)  # a port, a width, a column's number
     try:
         found = msgspec.convert(value, entry.kind, dec_hook=functools.partial(_path, path.parent))
-        return entry.check(Table(found, path, entry.key) if entry.is_table else found)
+        found = Table(found, path, entry.key) if entry.is_table else found
+        return found if entry.check is None else entry.check(found)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         what = what[:1].lower() + what[1:].replace(" | null", "")
@@ -446,7 +443,10 @@ def _written(known: Mapping[str, Entry], given: Mapping[str, Any]) -> str:
     for table in sorted(tables):
         lines += ["", f"[{table}]"] if lines else [f"[{table}]"]
         for entry in tables[table]:
-            lines += _described(entry.help)
+            lines += wrap(
+                entry.help, COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ",
+                break_long_words=False, break_on_hyphens=False,
+            )  # fmt: skip
             value = given.get(entry.name, entry.default)
             name = entry.key.rpartition(".")[2]
             if value is None or value == entry.default:
@@ -454,17 +454,6 @@ def _written(known: Mapping[str, Entry], given: Mapping[str, Any]) -> str:
             else:
                 lines.append(f"{name} = {_toml(value)}")
     return "\n".join(lines) + "\n"
-
-
-def _described(help: str) -> list[str]:
-    """A help text as lines of comments."""
-    lines, line = [], "#"
-    for word in help.split():
-        if len(line) + len(word) > COMMENT_WIDTH:
-            lines.append(line)
-            line = "#"
-        line += f" {word}"
-    return [*lines, line] if help else []
 
 
 def _toml(value: Any) -> str:

@@ -13,7 +13,6 @@ from ._pipeline import (
     check_counts_alike,
     check_nothing_begins,
     check_same,
-    list_gaps,
     list_lag,
     on_signals,
 )
@@ -57,7 +56,7 @@ def count(
         "source": str(origin),
         "dry_run": True,
         "resumed": resumed,
-        "gaps": list_gaps(gaps),
+        "gaps": [gap.detail() for gap in gaps],
         "records": run.records,
         "operations": run.operations,
         "updates": dict(run.updates),

@@ -3,7 +3,7 @@ edges is read. What is not said of a file is guessed, and said on the screen bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -173,15 +173,15 @@ class FileOptions(FieldOptions):
                 f"{self.separator!r}: one character of ASCII, tab or blank",
                 param_hint="--separator",
             )
-        fields = self.fields() or Fields()
-        if self.columns is not None and fields.named():
+        mapping = self.fields() or Fields()
+        if self.columns is not None and mapping.named():
             raise typer.BadParameter(
                 "says all columns: without it, --source, --target, --weight, --time and --kind do",
                 param_hint="--columns",
             )
         try:
             return Asked(
-                fields, self.header, separator, self.by_name, self.columns, self.decimal,
+                mapping, self.header, separator, self.by_name, self.columns, self.decimal,
                 self.thousands, self.bipartite,
             )  # fmt: skip
         except SourceError as error:
@@ -190,17 +190,11 @@ class FileOptions(FieldOptions):
     def said(self, of_fields: bool = True) -> str | None:
         """The first of these options that was given, for a message that it means nothing here.
         of_fields: those of records count, too."""
-        given = {
-            "--header": self.header, "--separator": self.separator, "--columns": self.columns,
-            "--decimal": self.decimal, "--thousands": self.thousands, "--format": self.format,
-            "--bipartite": self.bipartite,
-        }  # fmt: skip
-        if of_fields:
-            fields = self.fields()
-            roles = {} if fields is None else fields.named() or {"kind-map": fields}
-            given |= {f"--{role}": name for role, name in roles.items()}
-            given |= {"--names": self.names, "--ids": self.ids}
-        return next((option for option, value in given.items() if value is not None), None)
+        of_records = {each.name for each in fields(FieldOptions)}
+        for each in fields(FileOptions):
+            if getattr(self, each.name) is not None and (of_fields or each.name not in of_records):
+                return f"--{each.name.removesuffix('_column').replace('_', '-')}"
+        return None
 
 
 AcceptBad = Annotated[

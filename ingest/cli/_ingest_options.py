@@ -162,8 +162,7 @@ class RecordOptions(FileOptions):
             {"late": self.late, "max_lateness": self.max_lateness, "window": self._width(),
              "window_time": self.window_time}
         )  # fmt: skip
-        has_records = origin.is_log or origin.is_json
-        return own | (self.of_records() if has_records else given({"names": self.by_name}))
+        return own | (self.of_records() if origin.has_records else given({"names": self.by_name}))
 
     def _width(self) -> int | None:
         from ..errors import PipelineError

@@ -82,13 +82,15 @@ class Origin:
         return self.path is None or is_log(self.path)
 
     @property
-    def is_json(self) -> bool:
-        """Whether it is a file of JSON lines."""
+    def has_records(self) -> bool:
+        """Whether fields that are named are exactly those of records: in a log, and in JSON lines,
+        unless their unit of times is to be guessed."""
         from ..sources.files.recognition import format_of
 
         if self.is_log or self.path is None or not self.path.is_file():
-            return False
-        return (self.file.format or format_of(self.path)) == "jsonl"
+            return self.is_log
+        is_json = (self.file.format or format_of(self.path)) == "jsonl"
+        return is_json and self.file.time_unit != "auto"
 
     def open(self, directed: bool, opened: ExitStack, names: bool | None = None,
              json: Fields | None = None) -> Any:  # fmt: skip

@@ -11,7 +11,6 @@ import typer
 
 from lpma.display.words import size_of
 
-from ._as_of import list_spans, words_of
 from ._console import JsonOption, emit, failing_in_one_line, format_value, report, table
 from ._targets import list_positions, place_of
 from ._typer import App
@@ -33,21 +32,21 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
     sizes, not at every byte. Those that are kept for past views were verified once.
 
     Safe while a pipeline writes there."""
-    from ..past.reach import reachable
+    from ..past.reach import described, reachable
     from ..state.inspection import find_checkpoints, segment_sizes
 
     rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
-    segments, past = segment_sizes(directory), list_spans(reachable(directory))
+    segments, past = segment_sizes(directory), reachable(directory)
     if as_json:
         journal = [{"segment": number, "bytes": size} for number, size in segments.items()]
-        facts = {"checkpoints": rows, "journal": journal, "past": past}
+        facts = {"checkpoints": rows, "journal": journal, "past": list(map(asdict, past))}
         emit({"directory": str(directory), **facts})
         return
     _list(rows)
     for accepted in rows[-1].get("accepted", []):
         print(f"given up: {_format_accepted(accepted)}")
     print(f"journal: {size_of(sum(segments.values()))} in {len(segments)} segments")
-    print(f"past views, if the log holds the records: {words_of(past)}")
+    print(f"past views, if the log holds the records: {described(past)}")
 
 
 def _facts(found: FoundCheckpoint) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from lpma.display.words import size_of
 
 from . import _options
-from ._as_of import AsOfOptions, list_spans, open_as_of, words_of
+from ._as_of import AsOfOptions, open_as_of
 from ._console import JsonOption, emit, failing_in_one_line, format_value, report, table
 from ._targets import Opened, format_window, place_of, store_facts
 from ._typer import sharing
@@ -52,7 +53,7 @@ def info(
             typer.echo(f"lpma: {opened.not_begun}", err=True)
         document = _store_facts(opened)
         if Path(target).is_dir():
-            document["past"] = list_spans(reachable(Path(target)))
+            document["past"] = [asdict(span) for span in reachable(Path(target))]
     report(as_json, document, target, _readable(document))
 
 
@@ -81,7 +82,7 @@ def _dataset_facts(dataset: Dataset) -> dict[str, Any]:
 
 
 def _readable(document: dict[str, Any]) -> dict[str, Any]:
-    from ..past.reach import moment
+    from ..past.reach import Span, described, moment
 
     rows = dict(document)
     for name in ("file_bytes", "memory_bytes"):
@@ -94,7 +95,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     if "accepted" in rows:
         rows["accepted"] = rows["accepted"] or None
     if "past" in rows:
-        rows["past views"] = words_of(rows.pop("past"))
+        rows["past views"] = described([Span(**span) for span in rows.pop("past")])
     if results := rows.pop("results", None):
         rows["results"] = f"{results['records']:,} records of {', '.join(results['figures'])}"
         rows["alerts"] = ", ".join(results["rules"]) or None

@@ -36,7 +36,7 @@ from ._ingest_report import (
 )
 from ._options import RARE_OF_GRAPH, GraphOptions
 from ._origin import Origin, begin_log, check_holds_edges
-from ._pipeline import Progress, list_gaps, open_pipeline, reading_kept, run
+from ._pipeline import Progress, open_pipeline, reading_kept, run
 from ._rejected import explaining_bad, tell_rejected
 from ._results import check_results_file, shared_out, tracked
 from ._serve_options import TLS_AND_NAMES, ServeOptions, context_of, serving
@@ -79,13 +79,13 @@ def ingest(
 
     With --checkpoint alone, a stream goes on as it was last run. Ctrl-C stops it after the current
     batch, with a last checkpoint."""
+    if options.serve is not None and options.follow:
+        begin_log(source, checkpointing.checkpoint)
     origin = endpoints.origin(source, record_options, options.rate)
     stream = Stream(
         options, checkpointing, endpoints, record_options, origin,
         graph_options.arguments(record_options.weight_column), graph_options.device, remember,
     )  # fmt: skip
-    if options.serve is not None and options.follow:
-        begin_log(source, checkpointing.checkpoint)
     settings = {**checkpointing.settings(), **record_options.settings(origin), **batches.settings()}
     starts = endpoints.starts()
     stream.check()
@@ -259,7 +259,7 @@ class Stream:
         return {
             "source": str(self.origin),
             "resumed": resumed,
-            "gaps": list_gaps(stats.gaps),
+            "gaps": [gap.detail() for gap in stats.gaps],
             "journal_loss": stats.journal_loss,
             "operations": operations,
             **figures_of(pipeline, seconds),

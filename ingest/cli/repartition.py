@@ -182,7 +182,7 @@ def _source(
     if sharded.to is None:
         raise typer.BadParameter("a file cannot be written to: name a log", param_hint="--to")
     origin = Origin(Path(source), None, None, None, reading, None)
-    json = reading.fields() if origin.is_json else None
+    json = reading.fields() if origin.has_records else None
     stream = origin.open(sharded.directed, opened, reading.by_name, json)
     return stream, {"names": stream.names}
 

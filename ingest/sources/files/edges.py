@@ -235,7 +235,13 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
     quoting = None if said == " " else said
     rows: list[str] = []
     comments: list[str] = []
-    for block in _noting_comments(read_blocks(path, quoting), quoting, format, comments):
+    blocks = read_blocks(path, quoting)
+    first = next(blocks, Block(b"", 1))
+    for line in first.data[:SAMPLE_BYTES].split(b"\n"):
+        if line.strip() and not line.lstrip().startswith((b"#", b"%")):
+            break
+        comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
+    for block in without_comments(chain([first], blocks), quoting, format):
         lines = lines_of(block.data[:SAMPLE_BYTES], quoting)
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
@@ -243,18 +249,6 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
         if len(rows) >= SAMPLE_ROWS:
             break
     return rows[:SAMPLE_ROWS], comments
-
-
-def _noting_comments(
-    blocks: Iterator[Block], quoting: str | None, format: str, comments: list[str]
-) -> Iterator[Block]:
-    first = next(blocks, None)
-    if first is not None:
-        for line in first.data[:SAMPLE_BYTES].split(b"\n"):
-            if line.strip() and not line.lstrip().startswith((b"#", b"%")):
-                break
-            comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
-        yield from without_comments(chain([first], blocks), quoting, format)
 
 
 def _body(path: Path, reading: Reading) -> Iterator[Block]:

@@ -197,28 +197,28 @@ def _plain_number(value: str, reading: Reading) -> str:
     return value if point == "." else value.replace(".", "?").replace(point, ".")
 
 
-def plain_numbers(array: Any, reading: Reading) -> Any:
-    """A column of text as numbers. Raises ArrowInvalid."""
+def of_text(name: str, array: Any, reading: Reading) -> Array:
+    """A column of text as kinds, weights or dates, by Arrow's kernels. Raises ArrowInvalid."""
     import pyarrow
     import pyarrow.compute as pc
 
-    array = pc.replace_substring(pc.ascii_trim_whitespace(array), reading.thousands, "")
+    if name == "kind":
+        words = pyarrow.array(list(reading.kinds), pyarrow.string())
+        found = pc.index_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), words)
+        if found.null_count:
+            raise pyarrow.ArrowInvalid("a word that is no kind")
+        return np.array(list(reading.kinds.values()), np.int64)[as_numpy(found)]
+    if name == "time" and reading.times == "dates":
+        return milliseconds(array)
+    if name != "weight":
+        raise pyarrow.ArrowInvalid("to be judged one by one")
+    array = pc.ascii_trim_whitespace(array)
+    if reading.thousands:
+        array = pc.replace_substring(array, reading.thousands, "")
     if reading.decimal_point != ".":
         array = pc.replace_substring(array, ".", "?")
         array = pc.replace_substring(array, reading.decimal_point, ".")
-    return array.cast(pyarrow.float64())
-
-
-def kinds_of(array: Any, reading: Reading) -> Array:
-    """A column of text as numbers of `lpma.Kind`. Raises ArrowInvalid."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    words = pyarrow.array(list(reading.kinds), pyarrow.string())
-    found = pc.index_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), words)
-    if found.null_count:
-        raise pyarrow.ArrowInvalid("a word that is no kind")
-    return np.array(list(reading.kinds.values()), np.int64)[as_numpy(found)]
+    return as_numpy(array.cast(pyarrow.float64()))
 
 
 def _cut_time(value: str) -> int:
