@@ -22,7 +22,7 @@ from ._targets import open_store
 if TYPE_CHECKING:
     from ..pipeline.dry_run import DryRun
     from ..state.stream_state import Gap
-    from .ingest import Stream
+    from ._stream import Stream
 
 SHOWN_LETTERS = 5
 

@@ -114,6 +114,8 @@ class Asked:
         if unknown := said.keys() - Arguments.__annotations__.keys():
             raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
         own = {name: said.pop(name) for name in cls.__annotations__.keys() & said}
+        for role in said.keys() & SHOWN.values():
+            _check_column(role, said[role])
         try:
             return cls(Fields(**said), **own)
         except PipelineError as error:
@@ -127,11 +129,7 @@ class Asked:
         if wrong := sorted(set(self.columns) - set(FIELDS)):
             raise SourceError(f"{', '.join(wrong)}: fields are {', '.join(FIELDS)}")
         for role, name in self.columns.items():
-            if type(name) not in (str, int):
-                raise SourceError(
-                    f"{SHOWN[role]} {name!r}: a column is given by its name or its number from 1, "
-                    f"not as {type(name).__name__}"
-                )
+            _check_column(SHOWN[role], name)
         return dict(self.columns)
 
     def in_order(self) -> list[str] | None:
@@ -140,6 +138,14 @@ class Asked:
             return None
         given = self.columns
         return given.replace(",", " ").split() if isinstance(given, str) else list(map(str, given))
+
+
+def _check_column(role: str, name: object) -> None:
+    if type(name) not in (str, int):
+        raise SourceError(
+            f"{role} {name!r}: a column is given by its name or its number from 1, not as "
+            f"{type(name).__name__}"
+        )
 
 
 @dataclass(frozen=True)
