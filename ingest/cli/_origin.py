@@ -83,12 +83,14 @@ class Origin:
 
     @property
     def has_records(self) -> bool:
-        """Whether fields that are named are exactly those of records: in a log, and in JSON lines,
-        unless their unit of times is to be guessed."""
+        """Whether fields that are named are exactly those of records: in a log, and in JSON lines
+        of which nothing is left to guess."""
         from ..sources.files.recognition import format_of
 
         if self.is_log or self.path is None or not self.path.is_file():
             return self.is_log
+        if None in (self.file.source_column, self.file.target_column):
+            return False
         is_json = (self.file.format or format_of(self.path)) == "jsonl"
         return is_json and self.file.time_unit != "auto"
 

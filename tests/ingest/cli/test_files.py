@@ -204,6 +204,20 @@ def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
     assert document("query", "degree", state, "ann")["results"][0]["degree"] == 2
 
 
+@pytest.mark.parametrize("unit", ["s", "auto"])
+def test_json_lines_with_times_in_a_unit(tmp_path: Path, unit: str) -> None:
+    path, store = tmp_path / "e.jsonl", tmp_path / "g.lpma"
+    path.write_text('{"user": 1, "item": 2, "at": 1700000000}\n')
+    for command in ("load", "ingest"):
+        run(*saving(command, path, store, *FIELDS, "--time", "at", "--time-unit", unit))
+        (edge,) = document("query", "edge", store, 1, 2)["results"]
+        assert edge["time"] == 1_700_000_000_000
+    path.write_text('{"from": 1, "to": 2, "n": 3}\n')  # what is not named is guessed
+    for command in ("load", "ingest"):
+        run(*saving(command, path, store, "--weight", "n"))
+        assert document("query", "edge", store, 1, 2)["results"][0]["weight"] == 3
+
+
 def test_fields_of_a_file_without_json_are_its_columns(own: Path, tmp_path: Path) -> None:
     for command in (("load", own, tmp_path / "g"), ("ingest", own, "--save", tmp_path / "g")):
         told = run(*command, *FIELDS, status=1).stderr
