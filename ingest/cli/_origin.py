@@ -103,7 +103,8 @@ class Origin:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
 
-        self._check_is_file()
+        if not self.path.is_file():
+            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))
         asked = self.file.asked()
@@ -116,11 +117,6 @@ class Origin:
             kinds=fields.kinds, decimal=asked.decimal, thousands=asked.thousands,
             time_unit=fields.time_unit, bipartite=asked.bipartite, **fields.named(),
         )  # fmt: skip
-
-    def _check_is_file(self) -> None:
-        assert self.path is not None
-        if not self.path.is_file():
-            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
 
     def _open_kafka(self, opened: ExitStack) -> Any:
         from ..sources.kafka.source import KafkaSource

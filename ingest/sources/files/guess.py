@@ -365,7 +365,8 @@ def _by_number(body: Rows, width: int) -> dict[str, int]:
 
 def _are_times(values: list[str]) -> bool:
     values = [value for value in values if value]
-    return _times(values) == "dates" or _is_since_1970([v for v in values if _is_float(v)])
+    numbers = [float(value) for value in values if _is_float(value)]
+    return _times(values) == "dates" or min(numbers, default=0.0) >= SINCE_1970
 
 
 def _rises_since_1970(values: list[str]) -> bool:
@@ -386,10 +387,6 @@ def _fit_ends(values: list[str]) -> bool:
 
 def _is_vertex(value: str) -> bool:
     return DECIMALS.fullmatch(whole_text(value.strip())) is not None or are_whole([value])
-
-
-def _is_since_1970(values: list[str]) -> bool:
-    return bool(values) and min(float(value) for value in values) >= SINCE_1970
 
 
 def _fits(field: str, values: list[str], header: bool) -> bool:
