@@ -56,8 +56,8 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default_kind: str = "append"
 
     def __post_init__(self) -> None:
-        named = [name for name in self._named().values() if name != NONE]
-        for role, name in self._named().items():
+        named = [name for name in self.named().values() if name != NONE]
+        for role, name in self.named().items():
             if type(name) is not int and not (isinstance(name, str) and name):
                 raise PipelineError(f"{role} is {name!r}: expected the name of a field")
         if len(set(named)) != len(named):
@@ -73,12 +73,18 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         except RecordError as error:
             raise PipelineError(str(error)) from None
 
-    def _named(self) -> dict[str, Any]:
+    def named(self) -> dict[str, Any]:
+        """The fields that are said, by role."""
         return {role: name for role in _NAMED if (name := getattr(self, role)) is not None}
+
+    @property
+    def has_defaults(self) -> bool:
+        """Whether rows without a weight, or without a kind, have another than usual."""
+        return self.default_weight != 1 or self.default_kind != "append"
 
     def of_topic(self) -> Self:
         """With what None means in a topic. Raises PipelineError for what only files have."""
-        for role, name in self._named().items():
+        for role, name in self.named().items():
             if type(name) is int:
                 raise PipelineError(
                     f"{role} is {name}: columns have numbers in files; name a field of the records"
@@ -115,11 +121,12 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _kind(said: str, word: str) -> str:
-    """The word of records for `word`. Raises PipelineError."""
-    word = "append" if word == "insert" else word
-    if word not in UPDATE_KINDS:
+    """The word of records for `word`, or for a number of `lpma.Kind`. Raises PipelineError."""
+    numbers = {str(int(kind)): name for name, kind in UPDATE_KINDS.items()}
+    found = {"insert": "append", **numbers}.get(word.lower(), word.lower())
+    if found not in UPDATE_KINDS:
         raise PipelineError(f"{said}: {word!r}: expected one of {', '.join(UPDATE_KINDS)}")
-    return word
+    return found
 
 
 # How a stream's records are read -------------------------------------------------------------

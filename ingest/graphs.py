@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,18 +19,15 @@ from lpma.batch.columns import Columns
 from lpma.names import Names as Dictionary
 
 from .errors import SourceError
+from .fields import Field as Column
 from .pipeline.record_decoder import ends_of, mapped
 from .sources.files.edges import EdgeFile, open_edges
 from .sources.files.kinds import CALLED, LISTS
-from .sources.files.reading import Asked, Column
+from .sources.files.reading import Arguments, Asked
 from .sources.files.recognition import format_of
 from .types import Names
 
 BATCH_SIZE = 1_000_000  # operations
-_OF_FILES = (
-    "header", "separator", "names", "kind", "kinds", "decimal", "thousands", "time_unit",
-    "bipartite",
-)  # fmt: skip
 
 
 def read_csv(
@@ -57,19 +57,10 @@ def read_csv(
     form = format_of(Path(path))
     if form not in LISTS:
         raise SourceError(f"{path}: {CALLED[form]}: ingest.read_edges reads it")
-    return _read(path, form, (source, target, weight, time), accept_bad, options)
+    return _read(form, path, source, target, weight, time, accept_bad, **options)
 
 
-def read_parquet(
-    path: str | os.PathLike[str],
-    source: Column | None = None,
-    target: Column | None = None,
-    weight: Column | None = None,
-    time: Column | None = None,
-    *,
-    accept_bad: float | None = None,
-    **options: Any,
-) -> lpma.Graph:
+def read_parquet(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lpma.Graph:
     """A graph of a Parquet file with an edge a row; the arguments are those of `read_csv`.
 
     >>> import pyarrow
@@ -78,19 +69,10 @@ def read_parquet(
     >>> ingest.read_parquet("own.parquet", device="cpu").num_edges
     2
     """
-    return _read(path, "parquet", (source, target, weight, time), accept_bad, options)
+    return _read("parquet", path, *columns, **options)
 
 
-def read_json(
-    path: str | os.PathLike[str],
-    source: Column | None = None,
-    target: Column | None = None,
-    weight: Column | None = None,
-    time: Column | None = None,
-    *,
-    accept_bad: float | None = None,
-    **options: Any,
-) -> lpma.Graph:
+def read_json(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lpma.Graph:
     """A graph of JSON lines, an object an edge; the arguments are those of `read_csv`. A field may
     be a dotted path.
 
@@ -98,60 +80,97 @@ def read_json(
     >>> ingest.read_json("own.jsonl", "after.from", "after.to", device="cpu").num_edges
     1
     """
-    return _read(path, "jsonl", (source, target, weight, time), accept_bad, options)
+    return _read("jsonl", path, *columns, **options)
 
 
 def _read(
-    path: str | os.PathLike[str],
     form: str,
-    columns: tuple[Column | None, ...],
-    accept_bad: float | None,
-    options: dict[str, Any],
+    path: str | os.PathLike[str],
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | None = None,
+    time: Column | None = None,
+    accept_bad: float | None = None,
+    **options: Any,
 ) -> lpma.Graph:
-    of_file = {name: options.pop(name) for name in _OF_FILES if name in options}
-    of_file["kinds"] = of_file.get("kinds") or {}
-    roles: dict[str, Any] = dict(zip(("source", "target", "weight", "time"), columns, strict=True))
-    asked = Asked(**roles, **of_file)
+    roles = {"source": source, "target": target, "weight": weight, "time": time}
+    said = {name: options.pop(name) for name in Arguments.__annotations__ if name in options}
     directed = options.pop("directed", None)
-    file = open_edges(Path(path), asked, form, None, mirror=directed is True)
+    asked = Asked.of({**roles, **said})
+    file = open_edges(Path(path), asked, form, mirror=directed is True)
     if directed is None:
         directed = file.reading.directed is not False
-    left = None if file.sides is None else file.sides.left
-    graph = lpma.Graph(directed, names=file.reading.named, left=left, **options)
-    name_sides(graph, file)
-    rounded, operations = Rounded(graph.weight_dtype), 0
-    for batch in batches_of(with_ids(piece, graph.names) for piece in file):
-        rounded.count(batch.weight)
-        graph.apply(batch)
-        operations += len(batch)
-    add_missing(graph, file.vertices())
-    if not operations:
+    graph = lpma.Graph(directed, names=file.reading.named, left=file.left, **options)
+    *_, filled = fill(graph, iter(file), file)
+    if filled.is_empty:
         raise SourceError(file.left_out.nothing_of(path))
-    if text := file.left_out.too_many(operations, accept_bad):
+    if text := file.left_out.too_many(filled.operations, accept_bad):
         raise SourceError(f"{path}: {text}")
-    told = [*file.reading.notes(directed), str(rounded) if rounded.rows else ""]
+    told = [*file.reading.notes(directed), str(filled.rounded) if filled.rounded.rows else ""]
     told += [str(file.left_out)] if file.left_out.count else []
     for text in filter(None, told):
         warnings.warn(f"{path}: {text}", stacklevel=3)
     return graph
 
 
-# -- steps that the command line has, too ---------------------------------------------------------
+# -- filling a graph, which the command line does, too --------------------------------------------
 
 
-def name_sides(graph: lpma.Graph, file: EdgeFile) -> None:
-    """Add the vertices of a file with two kinds of them, those of the left side first."""
-    if file.sides is not None and graph.names is not None:
+@dataclass
+class Filled:
+    """What has come into a graph so far. seconds: in which it was applied; vertices: how many it
+    was said to have besides those of edges."""
+
+    rounded: Rounded
+    operations: int = 0
+    seconds: float = 0.0
+    vertices: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing came."""
+        return not self.operations and not self.vertices
+
+
+def fill(
+    graph: lpma.Graph,
+    pieces: Iterator[Columns],
+    file: EdgeFile | None = None,
+    batch_size: int = BATCH_SIZE,
+) -> Iterator[Filled]:
+    """Apply operations, those of `file` if it is given, in batches; yields after each, and at
+    the end, what has come so far."""
+    filled = Filled(Rounded(graph.weight_dtype))
+    if (
+        file is not None and file.sides is not None and graph.names is not None
+    ):  # the left side first
         graph.add_vertices([name for side in file.sides.names for name in side])
-
-
-def add_missing(graph: lpma.Graph, vertices: Any) -> None:
-    """Add those of the vertices that are not there."""
-    if len(vertices):
+    pieces = (_with_ids(piece, graph.names) for piece in _ahead(pieces))
+    if file is not None and file.reading.stored and graph.weight_dtype is None:
+        pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
+    for batch in _batches_of(pieces, batch_size):
+        filled.rounded.count(batch.weight)
+        started = perf_counter()
+        graph.apply(batch)
+        filled.seconds += perf_counter() - started
+        filled.operations += len(batch)
+        yield filled
+    if file is not None and (count := len(vertices := file.vertices())):
+        filled.vertices = count
         graph.add_vertices(vertices[~np.asarray(to_host(graph.has_vertices(vertices)))])
+    yield filled
 
 
-def with_ids(batch: Columns, names: Dictionary | None) -> Columns:
+def _ahead(pieces: Iterator[Columns]) -> Iterator[Columns]:
+    """The same; a thread reads the next piece meanwhile."""
+    with ThreadPoolExecutor(1) as beside:
+        coming = beside.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = beside.submit(next, pieces, None)
+            yield piece
+
+
+def _with_ids(batch: Columns, names: Dictionary | None) -> Columns:
     """The operations with ids for names."""
     if names is None:
         return batch
@@ -159,7 +178,7 @@ def with_ids(batch: Columns, names: Dictionary | None) -> Columns:
     return ids.replace(ids_resolved=True)
 
 
-def batches_of(pieces: Iterator[Columns], batch_size: int = BATCH_SIZE) -> Iterator[Columns]:
+def _batches_of(pieces: Iterator[Columns], batch_size: int) -> Iterator[Columns]:
     """The operations, so many at a time."""
     waiting: list[Columns] = []
     count = 0

@@ -94,16 +94,33 @@ def timed(action: Callable[[], T]) -> tuple[T, float]:
     return found, time.perf_counter() - started - (telling.seconds - waited)
 
 
-def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
+def of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
+    """A value of each vertex."""
     return Result({"vertex": v.column(), name: values}, summary)
+
+
+def of_core_numbers(v: Vertices, numbers: Array) -> Result:
+    """Core numbers."""
+    largest = int(numbers.max(initial=0))
+    members = int((numbers == largest).sum())
+    return of_vertices(v, "core", numbers, {"max_core": largest, "vertices_in_it": members})
+
+
+def of_ranks(v: Vertices, ranks: Array) -> Result:
+    """PageRank."""
+    highest = float(ranks.max(initial=0))
+    return of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
+
+
+def of_hops(v: Vertices, hops: Array) -> Result:
+    """Hops from a vertex, -1 where it reaches none."""
+    reached = int((hops >= 0).sum())
+    return of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
 
 
 def core(s: Snapshot, v: Vertices) -> Result:
     """Core numbers."""
-    numbers = to_host(algorithms.core_numbers(s))
-    largest = int(numbers.max(initial=0))
-    members = int((numbers == largest).sum())
-    return _of_vertices(v, "core", numbers, {"max_core": largest, "vertices_in_it": members})
+    return of_core_numbers(v, to_host(algorithms.core_numbers(s)))
 
 
 def truss(s: Snapshot, v: Vertices) -> Result:
@@ -121,7 +138,7 @@ def triangles(s: Snapshot, v: Vertices) -> Result:
     """Triangles at each vertex."""
     counts = to_host(algorithms.triangles(s))
     total = int(counts.sum()) // 3
-    return _of_vertices(
+    return of_vertices(
         v, "triangles", counts, {"triangles": total, "vertices_in_one": int((counts > 0).sum())}
     )
 
@@ -134,7 +151,7 @@ def clustering(s: Snapshot, v: Vertices) -> Result:
         "average": mean_of_vertices(s, found),
         "transitivity": transitivity,
     }
-    return _of_vertices(v, "clustering", found, summary)
+    return of_vertices(v, "clustering", found, summary)
 
 
 def components(s: Snapshot, v: Vertices) -> Result:
@@ -151,15 +168,27 @@ def strong_components(s: Snapshot, v: Vertices) -> Result:
 def _of_components(v: Vertices, labels: Array) -> Result:
     counts = np.bincount(labels, minlength=1)
     roots = np.flatnonzero(counts)
-    sizes = counts[roots]
+    return of_components(v, labels, roots, counts[labels], counts[roots], v.column)
+
+
+def of_components(
+    v: Vertices,
+    labels: Array,
+    roots: Array,
+    of_each: Array,
+    sizes: Array,
+    called: Callable[[Array], Array | Called],
+) -> Result:
+    """The component of each vertex, and how many are `of_each` one's; `roots` and `sizes` have each
+    component once. called: what labels stand for."""
     return Result(
-        {"vertex": v.column(), "component": v.column(labels), "size": counts[labels]},
+        {"vertex": v.column(), "component": called(labels), "size": of_each},
         {
             "components": len(sizes),
             "largest": int(sizes.max(initial=0)),
             "of_one_vertex": int((sizes == 1).sum()),
         },
-        {"component": v.column(roots), "size": sizes},
+        {"component": called(roots), "size": sizes},
     )
 
 
@@ -169,17 +198,12 @@ def pagerank(
     """PageRank; where `around` names vertices, personalised: the surfer jumps to these alone.
     Raises VertexError if one is not in the graph."""
     towards = {v.row(name): 1.0 for name in around} if around else None
-    ranks = to_host(algorithms.pagerank(s, personalization=towards, **options))
-    highest = float(ranks.max(initial=0))
-    return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
+    return of_ranks(v, to_host(algorithms.pagerank(s, personalization=towards, **options)))
 
 
 def bfs(s: Snapshot, v: Vertices, source: Name) -> Result:
     """Hops from the vertex `source`. Raises VertexError if it is not in the graph."""
-    row = v.row(source)
-    hops = to_host(algorithms.bfs(s, row))
-    reached = int((hops >= 0).sum())
-    return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
+    return of_hops(v, to_host(algorithms.bfs(s, v.row(source))))
 
 
 def shortest_paths(s: Snapshot, v: Vertices, source: Name) -> Result:

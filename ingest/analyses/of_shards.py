@@ -12,18 +12,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 import algorithms
 
 from ..state.vertex_names import Called, VertexNames, Vertices
 from ..types import Name
-from . import Result
+from . import Result, of_components, of_core_numbers, of_hops, of_ranks, of_vertices
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
-
-Array = npt.NDArray[Any]
 
 
 def vertices_of(s: ShardedSnapshot) -> Vertices:
@@ -33,22 +30,15 @@ def vertices_of(s: ShardedSnapshot) -> Vertices:
     return Vertices(present, VertexNames(names))
 
 
-def _of_vertices(v: Vertices, name: str, values: Array, summary: dict[str, Any]) -> Result:
-    return Result({"vertex": v.column(), name: values}, summary)
-
-
 def degree(s: ShardedSnapshot, v: Vertices) -> Result:
     """How many edges go out of each vertex."""
     degrees = s.degrees()[v.ids]
-    return _of_vertices(v, "degree", degrees, {"largest": int(degrees.max(initial=0))})
+    return of_vertices(v, "degree", degrees, {"largest": int(degrees.max(initial=0))})
 
 
 def core(s: ShardedSnapshot, v: Vertices) -> Result:
     """Core numbers."""
-    numbers = algorithms.core_numbers(s)[v.ids]
-    largest = int(numbers.max(initial=0))
-    members = int((numbers == largest).sum())
-    return _of_vertices(v, "core", numbers, {"max_core": largest, "vertices_in_it": members})
+    return of_core_numbers(v, algorithms.core_numbers(s)[v.ids])
 
 
 def triangles(s: ShardedSnapshot, v: Vertices) -> Result:
@@ -61,40 +51,24 @@ def components(s: ShardedSnapshot, v: Vertices) -> Result:
     share, and how many vertices are in it."""
     labels = algorithms.connected_components(s)[v.ids]
     roots, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    return Result(
-        {
-            "vertex": v.column(),
-            "component": Called(v.names, roots[inverse]),
-            "size": sizes[inverse],
-        },
-        {
-            "components": len(sizes),
-            "largest": int(sizes.max(initial=0)),
-            "of_one_vertex": int((sizes == 1).sum()),
-        },
-        {"component": Called(v.names, roots), "size": sizes},
-    )
+    return of_components(v, labels, roots, sizes[inverse], sizes, lambda of: Called(v.names, of))
 
 
 def pagerank(s: ShardedSnapshot, v: Vertices, **options: Any) -> Result:
     """PageRank."""
-    ranks = algorithms.pagerank(s, **options)[v.ids]
-    highest = float(ranks.max(initial=0))
-    return _of_vertices(v, "rank", ranks, {"highest": highest, "sum": float(ranks.sum())})
+    return of_ranks(v, algorithms.pagerank(s, **options)[v.ids])
 
 
 def bfs(s: ShardedSnapshot, v: Vertices, source: Name) -> Result:
     """Hops from the vertex `source`. Raises VertexError if it is not in the graph."""
     row = int(v.ids[v.row(source)])
-    hops = algorithms.bfs(s, row if s.names is None else source)[v.ids]
-    reached = int((hops >= 0).sum())
-    return _of_vertices(v, "hops", hops, {"reached": reached, "farthest": int(hops.max())})
+    return of_hops(v, algorithms.bfs(s, row if s.names is None else source)[v.ids])
 
 
 def diversity(s: ShardedSnapshot, v: Vertices, model: str, k: int) -> Result:
     """Structural diversity: how many social contexts each vertex has."""
     scores = algorithms.diversity(s, model, k)[v.ids]
-    return _of_vertices(v, "score", scores, {"largest_score": int(scores.max(initial=0))})
+    return of_vertices(v, "score", scores, {"largest_score": int(scores.max(initial=0))})
 
 
 ANALYSES: dict[str, Callable[..., Result]] = {

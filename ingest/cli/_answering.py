@@ -1,12 +1,12 @@
 """What answers `lpma query`: an opened store or a running pipeline, through the same methods.
 
-They are those of `lpma.Graph`, but take and return the names of vertices. A pipeline is queried as
-if its vertices go by names: if they do not, integers are encoded the same way.
+They take and return the names of vertices. A pipeline is queried as if its vertices go by names: if
+they do not, integers are encoded the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -51,70 +51,63 @@ def answering(
     """What answers for `target`, within the block. config: a file of settings for Kafka.
     token_file: it holds the token that a service asks for. past: which past view of a checkpoint
     directory answers."""
-    if target.startswith((*HTTP, KAFKA)) or is_log(Path(target)):
-        past.check_unused(target)
     if token_file is not None and not target.startswith(HTTP):
         raise typer.BadParameter("only http://HOST:PORT has one", param_hint="--token-file")
     if config is not None and not target.startswith(KAFKA):
         raise typer.BadParameter("kafka://HOST:PORT needs it, nothing else", param_hint="STORE")
     options: Any = {"query_topic": query_topic, "reply_topic": reply_topic, "names": True}
+    if not target.startswith((*HTTP, KAFKA)) and not is_log(Path(target)):
+        yield Stored(open_as_of(Path(target), device, past).graph)
+        return
+    from ..queries.client import Client
+
+    past.check_unused(target)
     with ExitStack() as opened:
         if target.startswith(HTTP):
-            from ..queries.client import Client
-
             token = None if token_file is None else token_file.read_text().strip()
             yield Live(opened.enter_context(Client.http(target, token)))
         elif target.startswith(KAFKA):
-            from ..queries.client import Client
-
             settings = None if config is None else read_settings(config)
             brokers = target.removeprefix(KAFKA)
             client = Client.kafka(brokers, settings=settings, **options)
             yield Live(opened.enter_context(client))
-        elif is_log(Path(target)):
-            from ..queries.client import Client
+        else:
             from ..sources import SqliteLog
 
             log = opened.enter_context(SqliteLog(target))
             yield Live(opened.enter_context(Client(log, **options)))
-        else:
-            store = open_as_of(Path(target), device, past)
-            yield Stored(store.graph)
 
 
 class Stored:
-    """The queries of `lpma.Graph`, answered by a graph."""
+    """Queries answered by a graph."""
 
     def __init__(self, graph: lpma.Graph) -> None:
         self._graph = graph
         self._names = VertexNames(graph.names)
         self.version, self.time = graph.version, graph.time
 
-    def edges(self, src: Sequence[Name], dst: Sequence[Name]) -> Edges:
-        return self._graph.edges(self._given(src), self._given(dst))
+    def edge(self, src: Name, dst: Name) -> Edges:
+        """The edge."""
+        return self._graph.edges(self._given([src]), self._given([dst]))
 
-    def successors(self, u: Sequence[Name]) -> Neighbors:
-        return self._on_host(self._graph.successors(self._given(u)))
+    def values(self, kind: Kind, vertices: Sequence[Name]) -> npt.NDArray[Any]:
+        """The degree of each vertex, or whether it is there."""
+        ask = self._graph.degree if kind is Kind.DEGREE else self._graph.has_vertices
+        return ask(self._given(vertices))
 
-    def predecessors(self, u: Sequence[Name]) -> Neighbors:
-        return self._on_host(self._graph.predecessors(self._given(u)))
-
-    def hops(self, u: Sequence[Name], k: int) -> Neighbors:
-        return self._on_host(self._graph.hops(self._given(u), k))
-
-    def degree(self, u: Sequence[Name]) -> npt.NDArray[np.int64]:
-        return self._graph.degree(self._given(u))
-
-    def has_vertices(self, u: Sequence[Name]) -> npt.NDArray[np.bool_]:
-        return self._graph.has_vertices(self._given(u))
+    def neighbors(self, kind: Kind, vertices: Sequence[Name], steps: int = 1) -> Neighbors:
+        """Each vertex's successors, predecessors, or the vertices within so many steps."""
+        given = self._given(vertices)
+        if kind is Kind.HOPS:
+            found = self._graph.hops(given, steps)
+        else:
+            found = getattr(self._graph, kind.name.lower())(given)
+        return replace(found, ids=to_host(found.ids))
 
     def _given(self, vertices: Sequence[Name]) -> list[Name]:
         if self._graph.names is not None:
             return list(vertices)
         return [self._names.id(name) for name in vertices]
-
-    def _on_host(self, found: Neighbors) -> Neighbors:
-        return replace(found, ids=to_host(found.ids))
 
 
 class Live:
@@ -126,27 +119,17 @@ class Live:
         self.version = 0
         self.time = 0
 
-    def edges(self, src: Sequence[Name], dst: Sequence[Name]) -> Edges:
+    def edge(self, src: Name, dst: Name) -> Edges:
         from ..queries.base import Ask
 
-        (reply,) = self._asked([Ask(Kind.EDGE, src[0], dst[0])])
+        (reply,) = self._asked([Ask(Kind.EDGE, src, dst)])
         assert isinstance(reply.answer, Edges)
         return reply.answer
 
-    def successors(self, u: Sequence[Name]) -> Neighbors:
-        return self._neighbors(u, lambda ask, v: ask(Kind.SUCCESSORS, v))
+    def values(self, kind: Kind, vertices: Sequence[Name]) -> npt.NDArray[Any]:
+        from ..queries.base import Ask
 
-    def predecessors(self, u: Sequence[Name]) -> Neighbors:
-        return self._neighbors(u, lambda ask, v: ask(Kind.PREDECESSORS, v))
-
-    def hops(self, u: Sequence[Name], k: int) -> Neighbors:
-        return self._neighbors(u, lambda ask, v: ask(Kind.HOPS, v, steps=k))
-
-    def degree(self, u: Sequence[Name]) -> npt.NDArray[np.int64]:
-        return self._values(Kind.DEGREE, u)
-
-    def has_vertices(self, u: Sequence[Name]) -> npt.NDArray[np.bool_]:
-        return self._values(Kind.VERTEX, u)
+        return np.concatenate([r.answer for r in self._asked([Ask(kind, v) for v in vertices])])
 
     def _asked(self, queries: list[Ask]) -> list[Reply]:
         from ..errors import QueryRefused
@@ -159,12 +142,7 @@ class Live:
         self.version, self.time = replies[-1].version, replies[-1].time
         return replies
 
-    def _values(self, kind: Kind, vertices: Sequence[Name]) -> npt.NDArray[Any]:
-        from ..queries.base import Ask
-
-        return np.concatenate([r.answer for r in self._asked([Ask(kind, v) for v in vertices])])
-
-    def _neighbors(self, vertices: Sequence[Name], query: Callable[..., Ask]) -> Neighbors:
+    def neighbors(self, kind: Kind, vertices: Sequence[Name], steps: int = 1) -> Neighbors:
         """All rows of all vertices, however many replies they come in."""
         from ..queries.base import Ask
 
@@ -172,7 +150,7 @@ class Live:
         counts = []
         for vertex in vertices:
             rows = 0
-            ask = query(Ask, vertex)
+            ask = Ask(kind, vertex, steps=steps if kind is Kind.HOPS else None)
             with _saying_who_knows_names([ask]):
                 for reply in self._client.pages(ask):
                     assert isinstance(reply.answer, Neighbors)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,51 +15,35 @@ from ..errors import CheckpointError, IdentityError
 from ._file_options import FileOptions
 from ._origin import Origin
 from ._targets import KAFKA, Opened, checkpoint_facts, is_log, open_store
+from ._typer import option
 
 if TYPE_CHECKING:
-    from ..past.reach import Span
     from ..sources.base import Identity, Source
     from ..state.checkpoint import State
 
-_PANEL = "A past view of a stream, from its checkpoint directory"
-
-
-def _option(name: str, metavar: str, help: str) -> Any:
-    return typer.Option(
-        name, metavar=metavar, help=help, rich_help_panel=_PANEL, show_default=False
-    )
+_option = partial(option, panel="A past view of a stream, from its checkpoint directory")
 
 
 @dataclass(frozen=True)
 class AsOfOptions:
     """Which past view; none if no option is given. Raises typer.BadParameter if they conflict."""
 
-    as_of_version: Annotated[
-        int | None,
-        _option("--as-of-version", "N", "The graph after the batch that made this version."),
-    ] = None
-    as_of_time: Annotated[
-        str | None,
-        _option(
-            "--as-of-time",
-            "TIME",
-            "The graph with all that had arrived by then: ms since 1970, or a date or time of ISO "
-            "8601, in UTC if it names no zone.",
-        ),
-    ] = None
-    as_of_source: Annotated[
-        str | None,
-        _option(
-            "--as-of-source",
-            "SOURCE",
-            "What the stream was read from: its embedded log, its file, or kafka://HOST:PORT. Not "
-            "needed where a kept checkpoint is just what is asked for.",
-        ),
-    ] = None
-    as_of_kafka_config: Annotated[
-        Path | None,
-        _option("--as-of-kafka-config", "FILE", "Settings for that Kafka, as --kafka-config."),
-    ] = None
+    as_of_version: int | None = _option(
+        "--as-of-version", metavar="N", help="The graph after the batch that made this version."
+    )
+    as_of_time: str | None = _option(
+        "--as-of-time", metavar="TIME",
+        help="The graph with all that had arrived by then: ms since 1970, or a date or time of ISO "
+        "8601, in UTC if it names no zone.",
+    )  # fmt: skip
+    as_of_source: str | None = _option(
+        "--as-of-source", metavar="SOURCE",
+        help="What the stream was read from: its embedded log, its file, or kafka://HOST:PORT. Not "
+        "needed where a kept checkpoint is just what is asked for.",
+    )  # fmt: skip
+    as_of_kafka_config: Path | None = _option(
+        "--as-of-kafka-config", metavar="FILE", help="Settings for that Kafka, as --kafka-config."
+    )
 
     def __post_init__(self) -> None:
         if self.as_of_version is not None and self.as_of_time is not None:
@@ -87,12 +72,9 @@ class AsOfOptions:
 
         if self.as_of_time is None:
             return None
+        is_number = re.fullmatch(r"[+-]?\d+", self.as_of_time.strip(), re.ASCII)
         try:
-            return int(self.as_of_time)
-        except ValueError:
-            pass
-        try:
-            return millisecond(self.as_of_time)
+            return int(self.as_of_time) if is_number else millisecond(self.as_of_time)
         except ValueError:
             raise typer.BadParameter(
                 f"{self.as_of_time!r}: expected ms since 1970, or a date or time of ISO 8601",
@@ -109,18 +91,6 @@ class AsOfOptions:
 
 
 NOW = AsOfOptions()  # the newest checkpoint
-
-
-def list_spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """What past views can be had, as plain values."""
-    return [asdict(span) for span in spans]
-
-
-def words_of(listed: list[dict[str, Any]]) -> str:
-    """The same for people."""
-    from ..past.reach import Span, described
-
-    return described([Span(**span) for span in listed])
 
 
 def part_of(options: AsOfOptions) -> AsOfOptions:

@@ -30,10 +30,10 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from enum import EnumType, StrEnum
 from pathlib import Path
+from textwrap import wrap
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 import typer
@@ -42,12 +42,11 @@ from typer.models import ParameterInfo
 from lpma.file.atomic import atomic_write
 
 from ..settings import Settings
-from ._typer import Command, option_of, sharing, showing
+from ._typer import Command, hints_of, option_of, sharing, showing
 
 Kind = TypeVar("Kind", bound=type[Any])
 
-CHECKPOINT = "checkpoints.directory"
-MEMORY = "stream.toml"  # in that directory: how its stream was last read
+MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was last read
 # What it keeps: tables and keys. The rest is for one run alone.
 REMEMBERED = (
     "source.path", "kafka", "file", "records", "fields", "graph", "batches", "results",
@@ -85,10 +84,6 @@ WriteConfig = Annotated[
 ]  # fmt: skip
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True)
 class Entry:
     """A key of the file."""
@@ -98,7 +93,7 @@ class Entry:
     kind: Any  # its type, as msgspec reads it
     help: str
     default: Any
-    check: Callable[[Any], Any] = _as_it_is  # what the option does; raises typer.BadParameter
+    check: Callable[[Any], Any] | None = None  # what the option does; raises typer.BadParameter
     is_table: bool = False  # it is a `Table`
     shown: Any = None  # the default that a written file shows
 
@@ -168,13 +163,13 @@ def configured(
             command(**given)
 
         ours = [
-            inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-            inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None,
-                              annotation=ConfigFile),
-            inspect.Parameter("said", inspect.Parameter.KEYWORD_ONLY, default=None,
-                              annotation=Said),
-            inspect.Parameter("write_config", inspect.Parameter.KEYWORD_ONLY, default=False,
-                              annotation=WriteConfig),
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+            for name, default, kind in (
+                ("context", inspect.Parameter.empty, typer.Context), ("config", None, ConfigFile),
+                ("said", None, Said), ("write_config", False, WriteConfig),
+            )
         ]  # fmt: skip
         wrapped.moved = _moved(kinds, rare)  # type: ignore[attr-defined]
         shown = [p for name, p in own.parameters.items() if name != "remember"]
@@ -187,8 +182,9 @@ def _moved(kinds: Sequence[type[Any]], rare: Sequence[str]) -> dict[str, str]:
     """The options that a command lacks, and the key of each."""
     found: dict[str, str] = {}
     for kind in kinds:
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            if name in rare and (options := option_of(hint)) is not None:
+        for name, hint in hints_of(kind).items():
+            options = option_of(hint)
+            if name in rare or options is None:
                 for option in options or (f"--{name.replace('_', '-')}",):
                     found |= dict.fromkeys(option.split("/"), _commands[kind].get(name, NAMES))
     return found
@@ -208,7 +204,7 @@ def entries(
         parameter = command.parameters[name]
         found[key] = _entry(key, name, parameter.annotation, parameter.default)
     for kind in kinds:
-        hints = get_type_hints(kind, include_extras=True)
+        hints = hints_of(kind)
         for field in fields(kind):
             if (key := _commands[kind].get(field.name, "")) == "":
                 continue
@@ -233,7 +229,7 @@ def _entry(
     if option.min is not None:
         number = next(part for part in (kind, *get_args(kind)) if part in (int, float))
         kind = Annotated[number, msgspec.Meta(ge=option.min)]
-    check = option.parser or getattr(option, "callback", None) or _as_it_is
+    check = option.parser or getattr(option, "callback", None)
     return Entry(key, name, kind, option.help or "", default, check, shown=default)
 
 
@@ -299,7 +295,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """What a file says, by key. Raises typer.BadParameter if it cannot be read, or has a key that
     no command knows."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise _bad(f"{path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -344,7 +340,8 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         value = str(value)  # a port, a width, a column's number
     try:
         found = msgspec.convert(value, entry.kind, dec_hook=functools.partial(_path, path.parent))
-        return entry.check(Table(found, path, entry.key) if entry.is_table else found)
+        found = Table(found, path, entry.key) if entry.is_table else found
+        return found if entry.check is None else entry.check(found)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         what = what[:1].lower() + what[1:].replace(" | null", "")
@@ -357,8 +354,8 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
 
 def _words(kind: Any) -> list[str]:
     """What an option of a few words takes."""
-    enums: list[Any] = [each for each in (kind, *get_args(kind)) if isinstance(each, EnumType)]
-    return [word.value for words in enums for word in words]
+    found = [get_args(each) for each in (kind, *get_args(kind)) if get_origin(each) is Literal]
+    return [word for words in found for word in words]
 
 
 def _path(folder: Path, kind: type, value: Any) -> Any:
@@ -446,7 +443,10 @@ def _written(known: Mapping[str, Entry], given: Mapping[str, Any]) -> str:
     for table in sorted(tables):
         lines += ["", f"[{table}]"] if lines else [f"[{table}]"]
         for entry in tables[table]:
-            lines += _described(entry.help)
+            lines += wrap(
+                entry.help, COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ",
+                break_long_words=False, break_on_hyphens=False,
+            )  # fmt: skip
             value = given.get(entry.name, entry.default)
             name = entry.key.rpartition(".")[2]
             if value is None or value == entry.default:
@@ -456,23 +456,10 @@ def _written(known: Mapping[str, Entry], given: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _described(help: str) -> list[str]:
-    """A help text as lines of comments."""
-    lines, line = [], "#"
-    for word in help.split():
-        if len(line) + len(word) > COMMENT_WIDTH:
-            lines.append(line)
-            line = "#"
-        line += f" {word}"
-    return [*lines, line] if help else []
-
-
 def _toml(value: Any) -> str:
     """A value as TOML has it; nothing for None."""
     if value is None:
         return ""
-    if isinstance(value, StrEnum):
-        value = value.value
     if isinstance(value, Table):
         value = value.content
     if isinstance(value, list | tuple):

@@ -12,7 +12,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from types import TracebackType
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -193,6 +192,16 @@ def emit(document: dict[str, Any]) -> None:
     print(json.dumps(document, allow_nan=False, default=_plain))
 
 
+def report(
+    as_json: bool, document: dict[str, Any], title: str, rows: dict[str, Any] | None = None
+) -> None:
+    """Print a result: the document, or a table of `rows`, or else of what it holds."""
+    if as_json:
+        emit(document)
+    else:
+        show(title, document if rows is None else rows)
+
+
 def _plain(value: Any) -> Any:
     """A plain value for what json does not support: NumPy's numbers and arrays, paths."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
@@ -273,12 +282,7 @@ class Screen:
             self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bars is not None:
             self._bars.stop()
             self._bars = None

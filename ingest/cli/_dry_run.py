@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError
 from ..state.directory import check_can_begin, has_checkpoint
-from ._ingest_options import CheckpointOptions, StreamOptions
-from ._origin import Origin, Starts, begin_at
+from ._origin import Starts, begin_at
 from ._pipeline import (
     begin_with,
     check_counts_alike,
     check_nothing_begins,
     check_same,
-    list_gaps,
     list_lag,
     on_signals,
 )
@@ -25,34 +22,30 @@ from ._targets import open_store
 if TYPE_CHECKING:
     from ..pipeline.dry_run import DryRun
     from ..state.stream_state import Gap
+    from ._stream import Stream
 
 SHOWN_LETTERS = 5
 
 
 def count(
-    origin: Origin,
-    source: Any,
-    options: StreamOptions,
-    checkpointing: CheckpointOptions,
-    starts: Starts | None,
-    asked: dict[str, Any],
-    settings: dict[str, Any],
+    stream: Stream, source: Any, starts: Starts | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """The counts of a dry run, from where a pipeline with these options would begin. Raises what
     would end the pipeline.
 
     settings: those of the pipeline that concern no sink."""
-    settings = {**settings, "batch_size": options.batch_size}
-    checkpoint, from_store = checkpointing.checkpoint, checkpointing.from_store
+    origin, options, checkpointing = stream.origin, stream.options, stream.checkpointing
+    checkpoint = checkpointing.checkpoint
+    gaps: list[Gap] = []
+    resumed = False
     if checkpoint is not None and has_checkpoint(checkpoint):
-        check_nothing_begins(checkpoint, starts, from_store)
-        run, gaps = _resumed(origin, source, checkpointing, asked, settings)
         resumed = True
+        check_nothing_begins(checkpoint, starts, checkpointing.from_store)
+        run, gaps = _resumed(stream, source, settings)
     else:
         if checkpoint is not None:
             check_can_begin(checkpoint)
-        run, gaps = _begun(origin, source, starts, from_store, asked, settings), []
-        resumed = False
+        run = _begun(stream, source, starts, settings)
     started = time.perf_counter()
     with on_signals(lambda *_: run.stop()), explaining_bad(origin, run.outputs, run.settings):
         run.run(options.limit, follow=options.follow)
@@ -63,7 +56,7 @@ def count(
         "source": str(origin),
         "dry_run": True,
         "resumed": resumed,
-        "gaps": list_gaps(gaps),
+        "gaps": [gap.detail() for gap in gaps],
         "records": run.records,
         "operations": run.operations,
         "updates": dict(run.updates),
@@ -83,49 +76,38 @@ def count(
     }
 
 
-def _begun(
-    origin: Origin,
-    source: Any,
-    starts: Starts | None,
-    from_store: Path | None,
-    asked: dict[str, Any],
-    settings: dict[str, Any],
-) -> DryRun:
+def _begun(stream: Stream, source: Any, starts: Starts | None, settings: dict[str, Any]) -> DryRun:
     """A run from the beginning."""
     from ..pipeline import recovery
     from ..pipeline.dry_run import DryRun
     from ..settings import Settings
     from ..state.checkpoint import State
 
-    positions = begin_at(source, starts)
-    check_counts_alike(from_store, positions)
-    graph = begin_with(from_store, asked, "cpu", settings.get("names", False))
+    positions, store = begin_at(source, starts), stream.checkpointing.from_store
+    check_counts_alike(store, positions)
+    graph = begin_with(store, stream.asked, "cpu", settings.get("names", False))
     own = Settings(**settings)
     recovery.check_lateness(own)
     state = State(source.identity(), recovery.begin_at(source, own, positions))
-    return DryRun(source, graph, own, state, answers=origin.is_log, judged=own.stop_if_first_bad)
+    is_log = stream.origin.is_log
+    return DryRun(source, graph, own, state, answers=is_log, judged=own.stop_if_first_bad)
 
 
-def _resumed(
-    origin: Origin,
-    source: Any,
-    checkpointing: CheckpointOptions,
-    asked: dict[str, Any],
-    settings: dict[str, Any],
-) -> tuple[DryRun, list[Gap]]:
+def _resumed(stream: Stream, source: Any, settings: dict[str, Any]) -> tuple[DryRun, list[Gap]]:
     """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
     skips."""
     from ..pipeline.dry_run import DryRun
     from ..pipeline.recovery import verify_and_seek
     from ..state.inspection import verify_directory
 
+    checkpointing = stream.checkpointing
     checkpoint = checkpointing.checkpoint
     assert checkpoint is not None
     opened = open_store(checkpoint, begun=False)
-    check_same(opened.graph, asked, checkpoint)
+    check_same(opened.graph, stream.asked, checkpoint)
     assert opened.state is not None
     report = verify_directory(checkpoint)
     if report.resume is None and not checkpointing.accept_journal_loss:
         raise CheckpointError(f"{checkpoint}: a resume is refused: {report.refusal}")
     own, gaps = verify_and_seek(opened.state, source, settings, checkpointing.accept_gap)
-    return DryRun(source, opened.graph, own, opened.state, answers=origin.is_log), gaps
+    return DryRun(source, opened.graph, own, opened.state, answers=stream.origin.is_log), gaps

@@ -1,201 +1,120 @@
-"""The options that say how a file of edges is read. What is not said is guessed, and said on the
-screen before the file is read."""
+"""The options that say which field of a record, or column of a file, means what, and how a file of
+edges is read. What is not said of a file is guessed, and said on the screen before it is read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ..errors import SourceError
+from ..errors import PipelineError, SourceError
+from ..fields import TimeUnit
+from ..types import Ids
 from ._config import in_file
-from ._options import FILE, Ids
+from ._options import UpdateKind, WeightType, given
+from ._typer import option
 
 if TYPE_CHECKING:
     from ..fields import Fields
     from ..sources.files.reading import Asked
 
-
-def column_option(*names: str, help: str) -> Any:
-    return typer.Option(
-        *names, metavar="COLUMN", help=help, rich_help_panel=FILE, show_default=False
-    )
-
-
-def _file_option(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=FILE, show_default=False, **more)
-
-
-class TimeUnit(StrEnum):
-    """What times count; auto: as their size says."""
-
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
-    auto = "auto"
-
-
+FIELDS = "Which field or column is what"
+FILE = "The edge file"
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " ",
                "blanks": " ", "space": " "}  # fmt: skip
 
+_column = partial(option, metavar="FIELD", panel=FIELDS)
+_field_option = partial(option, panel=FIELDS)
+_file_option = partial(option, panel=FILE)
+
 
 @in_file(
-    source_column="file.source", target_column="file.target", weight_column="file.weight",
-    time_column="file.time", header="file.header", separator="file.separator",
-    columns="file.columns", names="records.names", kind_column="file.kind",
-    kind_map="file.kind_map", decimal="file.decimal", thousands="file.thousands",
-    time_unit="file.time_unit", format="file.format", bipartite="file.bipartite",
+    source_column="fields.source", target_column="fields.target", weight_column="fields.weight",
+    time_column="fields.time", kind_column="fields.kind", kind_map="fields.kinds",
+    time_unit="fields.time_unit", default_weight="fields.default_weight",
+    default_kind="fields.default_kind", names="records.names",
 )  # fmt: skip
 @dataclass(frozen=True)
-class FileOptions:
-    """How a file of edges is read; None: guess."""
+class FieldOptions:
+    """Which field of JSON, or column of a file, means what; None: as `Fields` has it."""
 
-    source_column: Annotated[
-        str | None,
-        column_option(
-            "--source", "--source-column",
-            help="The column that edges begin at, by its name or its number from 1.",
-        ),
-    ] = None  # fmt: skip
-    target_column: Annotated[
-        str | None,
-        column_option("--target", "--target-column", help="The column that edges end at."),
-    ] = None
-    weight_column: Annotated[
-        str | None,
-        column_option(
-            "--weight", "--weight-column", help="The column of weights; none: do not read weights."
-        ),
-    ] = None
-    time_column: Annotated[
-        str | None,
-        column_option(
-            "--time", "--time-column",
-            help="The column of times: integers, which stay as they are without --time-unit, or "
-            "dates of ISO 8601, which become ms since 1970; none: do not read times.",
-        ),
-    ] = None  # fmt: skip
-    kind_column: Annotated[
-        str | None,
-        column_option(
-            "--kind", "--kind-column",
-            help="The column that says what a row does: append or insert, delete, add_vertex, "
-            "remove_vertex, or their numbers 0 to 3. It is never guessed.",
-        ),
-    ] = None  # fmt: skip
-    kind_map: Annotated[
-        str | None,
-        _file_option(
-            "--kind-map", metavar="WORD=KIND,…",
-            help="What the words of that column mean, as in follow=insert,unfollow=delete.",
-        ),
-    ] = None  # fmt: skip
-    time_unit: Annotated[
-        TimeUnit | None,
-        _file_option(
-            "--time-unit", help="What times that are numbers count, to be read as milliseconds."
-        ),
-    ] = None
-    decimal: Annotated[
-        str | None,
-        _file_option("--decimal", metavar="CHARACTER", help="The decimal mark of weights."),
-    ] = None
-    thousands: Annotated[
-        str | None,
-        _file_option("--thousands", metavar="CHARACTER", help="The mark between thousands."),
-    ] = None
-    header: Annotated[
-        bool | None,
-        _file_option("--header/--no-header", help="Whether the first line names the columns."),
-    ] = None
-    separator: Annotated[
-        str | None,
-        _file_option(
-            "--separator", metavar="CHARACTER",
-            help="What stands between fields: a character, or tab or blank.",
-        ),
-    ] = None  # fmt: skip
-    names: Annotated[
-        bool | None,
-        _file_option(
-            "--names/--no-names",
-            help="Whether vertices go by names, which are text or integers of 64 bits; if not, by "
-            "numbers from 0 to 4294967294.",
-        ),
-    ] = None
-    columns: Annotated[
-        str | None,
-        _file_option(
-            "--columns",
-            help="All columns of a text file in order, such as 'src dst - time' ('-' skips one).",
-        ),
-    ] = None
-    format: Annotated[
-        str | None,
-        _file_option(
-            "--format", metavar="FORMAT",
-            help="What the file is: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
-            "gexf, gml, pajek, parquet or npz. (default: by its content, then by its name)",
-        ),
-    ] = None  # fmt: skip
-    bipartite: Annotated[
-        bool | None,
-        _file_option(
-            "--bipartite/--no-bipartite",
-            help="Whether sources and targets are two kinds of vertices: 5 and 5 are two.",
-        ),
-    ] = None
-    ids: Annotated[
-        Ids | None,
-        _file_option("--ids", help="mapped is --names, dense --no-names (until the next release)."),
-    ] = None
+    source_column: str | None = _column(
+        "--source",
+        help="The field that edges begin at: its name or dotted path, or a column's number from 1.",
+    )  # fmt: skip
+    target_column: str | None = _column("--target", help="The field that edges end at.")
+    weight_column: str | None = _column(
+        "--weight", help="The field of weights; none: do not read weights."
+    )
+    time_column: str | None = _column(
+        "--time",
+        help="The field of times: integers, in ms or in --time-unit, or dates of ISO 8601, which "
+        "become ms since 1970; none: do not read times.",
+    )  # fmt: skip
+    kind_column: str | None = _column(
+        "--kind",
+        help="The field that says what a row does: append or insert, delete, add_vertex, "
+        "remove_vertex, or their numbers 0 to 3. It is never guessed.",
+    )  # fmt: skip
+    kind_map: str | None = _field_option(
+        "--kind-map", metavar="WORD=KIND,…",
+        help="What the words of that field mean, as in a=insert,b=delete.",
+    )  # fmt: skip
+    time_unit: TimeUnit | None = _field_option(
+        "--time-unit", help="What times that are numbers count, to be read as milliseconds."
+    )
+    default_weight: float | None = _field_option(
+        "--default-weight", help="The weight of JSON without one. (default: 1)"
+    )
+    default_kind: UpdateKind | None = _field_option(
+        "--default-kind", help="The kind of JSON without one. (default: append)"
+    )
+    names: bool | None = _field_option(
+        "--names/--no-names",
+        help="Whether vertices go by names, which are text or integers of 64 bits; if not, by "
+        "numbers from 0 to 4294967294.",
+    )
+    ids: Ids | None = _field_option(
+        "--ids", help="mapped is --names, dense --no-names (until the next release)."
+    )
 
     @cached_property
     def by_name(self) -> bool | None:
         """Whether vertices go by names, if that was said. Raises typer.BadParameter."""
         if self.ids is None:
             return self.names
-        by_ids = self.ids is Ids.mapped
+        by_ids = self.ids == "mapped"
         if self.names is not None and self.names != by_ids:
             raise typer.BadParameter("says the contrary of --ids", param_hint="--names")
         word = "--names" if by_ids else "--no-names"
         typer.echo(f"lpma: --ids goes with the next release: say {word}", err=True)
         return by_ids
 
-    def asked(self) -> Asked:
-        """What was said. Raises typer.BadParameter."""
-        from ..sources.files.reading import Asked
+    def of_records(self) -> dict[str, Any]:
+        """The settings that were given of how records, or lines of JSON, are read."""
+        return given({"names": self.by_name, "records": self.fields()})
 
-        separator = self.separator and _SEPARATORS.get(self.separator.lower(), self.separator)
-        if separator is not None and (len(separator) != 1 or not separator.isascii()):
-            raise typer.BadParameter(
-                f"{self.separator!r}: one character of ASCII, tab or blank",
-                param_hint="--separator",
-            )
+    def fields(self) -> Fields | None:
+        """The mapping of fields; None if nothing of it was said. Raises typer.BadParameter."""
+        from ..fields import Fields
+
         # Until the next release, --weight may also say the type of a graph's weights.
-        weight = None if self.weight_column in ("float32", "float64") else self.weight_column
-        named = (self.source_column, self.target_column, weight, self.time_column)
-        if self.columns is not None and any(
-            name is not None for name in (*named, self.kind_column)
-        ):
-            raise typer.BadParameter(
-                "says all columns: without it, --source, --target, --weight, --time and --kind do",
-                param_hint="--columns",
-            )
+        is_type = self.weight_column in get_args(WeightType)[:2]
+        said = given(
+            {
+                "source": self.source_column, "target": self.target_column,
+                "weight": None if is_type else self.weight_column, "time": self.time_column,
+                "kind": self.kind_column, "kinds": self._kinds() or None,
+                "time_unit": self.time_unit, "default_weight": self.default_weight,
+                "default_kind": self.default_kind,
+            }
+        )  # fmt: skip
         try:
-            return Asked(
-                *named, self.header, separator, self.by_name, self.columns, kind=self.kind_column,
-                kinds=self._kinds(), decimal=self.decimal, thousands=self.thousands,
-                time_unit=None if self.time_unit is None else self.time_unit.value,
-                bipartite=self.bipartite,
-            )  # fmt: skip
-        except SourceError as error:
-            raise typer.BadParameter(str(error), param_hint="--decimal, --thousands") from error
+            return Fields(**said) if said else None
+        except PipelineError as error:
+            raise typer.BadParameter(str(error), param_hint="--source and others") from error
 
     def _kinds(self) -> dict[str, str]:
         pairs = [pair.partition("=") for pair in (self.kind_map or "").split(",") if pair]
@@ -206,22 +125,76 @@ class FileOptions:
             )
         return {word.strip(): kind.strip() for word, _, kind in pairs}
 
-    def said(self, besides_ids: bool = False) -> str | None:
+
+@in_file(
+    header="file.header", separator="file.separator", columns="file.columns",
+    decimal="file.decimal", thousands="file.thousands", format="file.format",
+    bipartite="file.bipartite",
+)  # fmt: skip
+@dataclass(frozen=True)
+class FileOptions(FieldOptions):
+    """How a file of edges is read; None: guess."""
+
+    header: bool | None = _file_option(
+        "--header/--no-header", help="Whether the first line names the columns."
+    )
+    separator: str | None = _file_option(
+        "--separator", metavar="CHARACTER",
+        help="What stands between fields: a character, or tab or blank.",
+    )  # fmt: skip
+    columns: str | None = _file_option(
+        "--columns",
+        help="All columns of a text file in order, such as 'src dst - time' ('-' skips one).",
+    )
+    decimal: str | None = _file_option(
+        "--decimal", metavar="CHARACTER", help="The decimal mark of weights."
+    )
+    thousands: str | None = _file_option(
+        "--thousands", metavar="CHARACTER", help="The mark between thousands."
+    )
+    format: str | None = _file_option(
+        "--format", metavar="FORMAT",
+        help="What the file is: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
+        "gexf, gml, pajek, parquet or npz. (default: by its content, then by its name)",
+    )  # fmt: skip
+    bipartite: bool | None = _file_option(
+        "--bipartite/--no-bipartite",
+        help="Whether sources and targets are two kinds of vertices: 5 and 5 are two.",
+    )
+
+    def asked(self) -> Asked:
+        """What was said of a file. Raises typer.BadParameter."""
+        from ..fields import Fields
+        from ..sources.files.reading import Asked
+
+        separator = self.separator and _SEPARATORS.get(self.separator.lower(), self.separator)
+        if separator is not None and (len(separator) != 1 or not separator.isascii()):
+            raise typer.BadParameter(
+                f"{self.separator!r}: one character of ASCII, tab or blank",
+                param_hint="--separator",
+            )
+        mapping = self.fields() or Fields()
+        if self.columns is not None and mapping.named():
+            raise typer.BadParameter(
+                "says all columns: without it, --source, --target, --weight, --time and --kind do",
+                param_hint="--columns",
+            )
+        try:
+            return Asked(
+                mapping, self.header, separator, self.by_name, self.columns, self.decimal,
+                self.thousands, self.bipartite,
+            )  # fmt: skip
+        except SourceError as error:
+            raise typer.BadParameter(str(error), param_hint="--decimal, --thousands") from error
+
+    def said(self, of_fields: bool = True) -> str | None:
         """The first of these options that was given, for a message that it means nothing here.
-        besides_ids: not counting those that say how vertices go, or a type of weights."""
-        given = {
-            "--source": self.source_column, "--target": self.target_column,
-            "--weight": self.weight_column, "--time": self.time_column, "--header": self.header,
-            "--separator": self.separator, "--names": self.names, "--columns": self.columns,
-            "--kind": self.kind_column, "--kind-map": self.kind_map, "--decimal": self.decimal,
-            "--thousands": self.thousands, "--time-unit": self.time_unit, "--format": self.format,
-            "--bipartite": self.bipartite, "--ids": self.ids,
-        }  # fmt: skip
-        if besides_ids:
-            del given["--names"], given["--ids"]
-            if self.asked().weight is None:
-                del given["--weight"]
-        return next((option for option, value in given.items() if value is not None), None)
+        of_fields: those of records count, too."""
+        of_records = {each.name for each in fields(FieldOptions)}
+        for each in fields(FileOptions):
+            if getattr(self, each.name) is not None and (of_fields or each.name not in of_records):
+                return f"--{each.name.removesuffix('_column').replace('_', '-')}"
+        return None
 
 
 AcceptBad = Annotated[
@@ -233,13 +206,6 @@ AcceptBad = Annotated[
 ]  # fmt: skip
 
 
-def check_json_fields(path: Path, json: Fields | None) -> None:
-    """Refuse fields of JSON for a file of another kind. Raises typer.BadParameter."""
-    from ..sources.files.recognition import format_of
-
-    if json is not None and path.is_file() and format_of(path) != "jsonl":
-        raise typer.BadParameter(
-            f"{path}: fields are for JSON lines, an object a line; for other files, --source and "
-            "--target say which column is which (.jsonl)",
-            param_hint="--src-field and others",
-        )
+def column_option(name: str, help: str) -> Any:
+    """The option of a column under another name."""
+    return _column(name, help=help)

@@ -4,49 +4,36 @@ checkpoints are kept, how the stream is run."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from .. import settings
+from ..pipeline.windows import WindowTime
+from ..types import DEAD_LETTERS, REPLIES, Late
 from ._config import Table, in_file
 from ._console import JsonOption
 from ._file_options import FileOptions
-from ._options import (
-    KAFKA_TABLE,
-    CheckpointInterval,
-    CheckpointOperations,
-    JsonOptions,
-    KafkaConfig,
-    KafkaServers,
-    checkpoint_option,
-    checkpoint_settings,
-    given,
-    kafka_option,
-    results_option,
-)
+from ._options import CHECKPOINTS, KAFKA, KAFKA_TABLE, KafkaConfig, given
 from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
-from ._serve_options import serve_option
+from ._serve_options import SERVING
+from ._typer import option
 
-RECORDS = "The records of a log"
 FIRST_RECORDS = 1000  # of a new stream: if all are bad, it stops
 
-
-class Late(StrEnum):
-    apply = "apply"
-    dead_letter = "dead-letter"
-    reject = "reject"
-
-
-class WindowTime(StrEnum):
-    event = "event"
-    arrival = "arrival"
+_kafka_option = partial(option, panel=KAFKA)
+_results_option = partial(option, panel="Figures and results")
+_record_option = partial(option, panel="The records of a log")
+_checkpoint_option = partial(option, panel=CHECKPOINTS)
+_serve_option = partial(option, panel=SERVING)
 
 
-def _record_option(name: str, help: str, min: int | None = None) -> Any:
-    return typer.Option(name, help=help, min=min, rich_help_panel=RECORDS, show_default=False)
+def _name(text: str) -> str:
+    if not text:
+        raise typer.BadParameter("a name is missing")
+    return text
 
 
 @in_file(
@@ -59,60 +46,39 @@ def _record_option(name: str, help: str, min: int | None = None) -> Any:
 class EndpointOptions:
     """Where a stream comes from, and where replies and dead letters go."""
 
-    kafka: KafkaServers = None
-    topics: Annotated[
-        list[str] | None,
-        kafka_option(
-            "--topic", help="A topic to read; may be repeated. (default: updates and queries)"
-        ),
-    ] = None
+    kafka: str | None = _kafka_option(
+        "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
+    )
+    topics: list[str] | None = _kafka_option(
+        "--topic", help="A topic to read; may be repeated. (default: updates and queries)"
+    )
     kafka_config: KafkaConfig = None
     kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
-    group: Annotated[
-        str | None,
-        kafka_option(
-            "--group",
-            help="A consumer group to tell, after each checkpoint, how far the stream has come, "
-            "for tools that show the lag. Nothing is read from it.",
-        ),
-    ] = None
-    reply_topics: Annotated[
-        list[str] | None,
-        kafka_option(
-            "--reply-topic",
-            help="A topic that queries may name for replies; may be repeated. (default: replies)",
-        ),
-    ] = None
-    dead_letter_topic: Annotated[
-        str | None,
-        kafka_option("--dead-letter-topic", help="Where bad records go. (default: dead-letters)"),
-    ] = None
-    results_topic: Annotated[
-        str | None,
-        results_option(
-            "--results-topic",
-            metavar="TOPIC",
-            help="Where changes of the figures in --track go, and alerts; it is made if need be.",
-        ),
-    ] = None
-    results_file: Annotated[
-        Path | None,
-        results_option(
-            "--results-file",
-            metavar="FILE",
-            help="Or the file at whose end they go as JSON lines.",
-        ),
-    ] = None
-    from_offsets: Annotated[
-        str | None,
-        kafka_option(
-            FROM_OFFSETS,
-            metavar="WHERE",
-            help="Where a new checkpoint begins: earliest, latest, "
-            "'updates:0=120,updates:1=latest', or a JSON file; 120+4: after 4 rows of that record. "
-            "(default: earliest)",
-        ),
-    ] = None
+    group: str | None = _kafka_option(
+        "--group",
+        help="A consumer group to tell, after each checkpoint, how far the stream has come, for "
+        "tools that show the lag. Nothing is read from it.",
+    )
+    reply_topics: list[str] | None = _kafka_option(
+        "--reply-topic",
+        help="A topic that queries may name for replies; may be repeated. (default: replies)",
+    )
+    dead_letter_topic: str | None = _kafka_option(
+        "--dead-letter-topic", help="Where bad records go. (default: dead-letters)"
+    )
+    results_topic: str | None = _results_option(
+        "--results-topic", metavar="TOPIC", parser=_name,
+        help="Where changes of the figures in --track go, and alerts; it is made if need be.",
+    )  # fmt: skip
+    results_file: Path | None = _results_option(
+        "--results-file", metavar="FILE", parser=lambda text: Path(_name(text)),
+        help="Or the file at whose end they go as JSON lines.",
+    )  # fmt: skip
+    from_offsets: str | None = _kafka_option(
+        FROM_OFFSETS, metavar="WHERE",
+        help="Where a new checkpoint begins: earliest, latest, 'updates:0=120,updates:1=latest', "
+        "or a JSON file; 120+4: after 4 rows of that record. (default: earliest)",
+    )  # fmt: skip
 
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
         settings = self.kafka_settings
@@ -134,6 +100,15 @@ class EndpointOptions:
         written = {*(replies or ()), *filter(None, (letters, self.results_topic))}
         if both := written & set(origin.read):
             raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
+        uses = dict.fromkeys(replies or (REPLIES,), "replies")
+        uses[letters or DEAD_LETTERS] = "dead letters"
+        if (topic := self.results_topic) in uses:
+            raise typer.BadParameter(
+                f"{topic} is the topic of {uses[topic]}: name another one",
+                param_hint="--results-topic",
+            )
+        if topic is not None and self.results_file is not None:
+            raise typer.BadParameter("a topic or a file, not both", param_hint="--results-file")
 
     def outputs(self, source: Any) -> dict[str, Any]:
         """The settings for replies, dead letters and results that were given."""
@@ -159,46 +134,35 @@ class EndpointOptions:
     window_time="records.window_time",
 )  # fmt: skip
 @dataclass(frozen=True)
-class RecordOptions(JsonOptions, FileOptions):
+class RecordOptions(FileOptions):
     """How records of a log, or rows of a file, are read; None: the default of the pipeline's
     settings, or what a file makes plain."""
 
-    late: Annotated[
-        Late | None, _record_option("--late", "What to do with late operations. (default: apply)")
-    ] = None
-    max_lateness: Annotated[
-        int | None,
-        _record_option(
-            "--max-lateness",
-            "How far behind the newest event time is not yet late, in its unit. (default: 0)",
-            min=0,
-        ),
-    ] = None
-    window: Annotated[
-        str | None,
-        _record_option(
-            "--window",
-            "How long edges are kept, as 24h: of ms, s, m, h, d, w, or a number in the unit of the "
-            "times. (default: for ever)",
-        ),
-    ] = None
-    window_time: Annotated[
-        WindowTime | None,
-        _record_option(
-            "--window-time",
-            "What moves the window: the newest event time, or arrival, which is then the time of "
-            "every edge. (default: event)",
-        ),
-    ] = None
+    late: Late | None = _record_option(
+        "--late", help="What to do with late operations. (default: apply)"
+    )
+    max_lateness: int | None = _record_option(
+        "--max-lateness", min=0,
+        help="How far behind the newest event time is not yet late, in its unit. (default: 0)",
+    )  # fmt: skip
+    window: str | None = _record_option(
+        "--window",
+        help="How long edges are kept, as 24h: of ms, s, m, h, d, w, or a number in the unit of "
+        "the times. (default: for ever)",
+    )
+    window_time: WindowTime | None = _record_option(
+        "--window-time",
+        help="What moves the window: the newest event time, or arrival, which is then the time of "
+        "every edge. (default: event)",
+    )
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, origin: Origin) -> dict[str, Any]:
         """The settings that were given. Raises typer.BadParameter on a window that is none."""
-        settings = given(
-            {"names": self.by_name, "late": self.late, "max_lateness": self.max_lateness,
-             "window": self._width(), "window_time": self.window_time}
+        own = given(
+            {"late": self.late, "max_lateness": self.max_lateness, "window": self._width(),
+             "window_time": self.window_time}
         )  # fmt: skip
-        fields = self.json()
-        return settings if fields is None else {**settings, "records": fields}
+        return own | (self.of_records() if origin.has_records else given({"names": self.by_name}))
 
     def _width(self) -> int | None:
         from ..errors import PipelineError
@@ -220,56 +184,38 @@ class RecordOptions(JsonOptions, FileOptions):
 class CheckpointOptions:
     """Where checkpoints are kept, and how often one is taken; None: the pipeline's default."""
 
-    checkpoint: Annotated[
-        Path | None,
-        checkpoint_option(
-            "--checkpoint",
-            "-c",
-            help="The directory of checkpoints; the stream resumes if it holds one.",
-        ),
-    ] = None
-    checkpoint_interval: CheckpointInterval = None
-    checkpoint_operations: CheckpointOperations = None
-    keep_checkpoints: Annotated[
-        str | None,
-        checkpoint_option(
-            "--keep-checkpoints",
-            metavar="LADDER",
-            help="Old checkpoints to keep for past views, as '1h=24,1d=7': one an hour for 24 "
-            "hours, one a day for 7 days. '' keeps none. (default: as the stream did so far)",
-        ),
-    ] = None
-    from_store: Annotated[
-        Path | None,
-        checkpoint_option(
-            FROM_STORE,
-            metavar="STORE",
-            help="Begin with this saved store instead of an empty graph. The stream is read from "
-            "its earliest record, unless --from-offsets says otherwise.",
-        ),
-    ] = None
-    accept_gap: Annotated[
-        bool,
-        checkpoint_option(
-            "--accept-gap",
-            help="Resume although retention has dropped records that were still to be read; they "
-            "are counted.",
-        ),
-    ] = False
-    accept_journal_loss: Annotated[
-        bool,
-        checkpoint_option(
-            "--accept-journal-loss",
-            help="If the journal is missing or damaged, resume from the checkpoint and the log. "
-            "No update is lost; time stamps are assigned anew, and repeated replies may differ.",
-        ),
-    ] = False
+    checkpoint: Path | None = _checkpoint_option(
+        "--checkpoint", "-c",
+        help="The directory of checkpoints; the stream resumes if it holds one.",
+    )  # fmt: skip
+    checkpoint_interval: settings.CheckpointInterval | None = None
+    checkpoint_operations: settings.CheckpointOperations | None = None
+    keep_checkpoints: str | None = _checkpoint_option(
+        "--keep-checkpoints", metavar="LADDER",
+        help="Old checkpoints to keep for past views, as '1h=24,1d=7': one an hour for 24 hours, "
+        "one a day for 7 days. '' keeps none. (default: as the stream did so far)",
+    )  # fmt: skip
+    from_store: Path | None = _checkpoint_option(
+        FROM_STORE, metavar="STORE",
+        help="Begin with this saved store instead of an empty graph. The stream is read from its "
+        "earliest record, unless --from-offsets says otherwise.",
+    )  # fmt: skip
+    accept_gap: bool = _checkpoint_option(
+        "--accept-gap", default=False,
+        help="Resume although retention has dropped records that were still to be read; they are "
+        "counted.",
+    )  # fmt: skip
+    accept_journal_loss: bool = _checkpoint_option(
+        "--accept-journal-loss", default=False,
+        help="If the journal is missing or damaged, resume from the checkpoint and the log. No "
+        "update is lost; time stamps are assigned anew, and repeated replies may differ.",
+    )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given. Raises typer.BadParameter if they need a directory and
         none was given."""
-        found = checkpoint_settings(self.checkpoint_interval, self.checkpoint_operations)
-        found |= given({"keep_checkpoints": self.keep_checkpoints})
+        named = ("checkpoint_interval", "checkpoint_operations", "keep_checkpoints")
+        found = given({name: getattr(self, name) for name in named})
         lost = self.accept_gap or self.accept_journal_loss
         if self.checkpoint is None and (found or lost):
             raise typer.BadParameter(
@@ -280,6 +226,7 @@ class CheckpointOptions:
 
 
 @in_file(
+    batch_size="batches.size", batch_interval="batches.interval",
     query_interval="batches.query_interval", max_queries="batches.max_queries",
     max_waiting_queries="batches.max_waiting_queries", poll_records="batches.poll_records",
     max_hops="batches.max_hops", max_reply_rows="batches.max_reply_rows",
@@ -287,8 +234,12 @@ class CheckpointOptions:
 )  # fmt: skip
 @dataclass(frozen=True)
 class BatchSettings:
-    """Settings of the pipeline that only a file has; None: its default."""
+    """Settings of the pipeline, of which only a file has most; None: its default."""
 
+    batch_size: int | None = option(
+        "--batch-size", min=1, help="Operations per batch. (default: 100000)"
+    )
+    batch_interval: settings.BatchInterval | None = None
     query_interval: settings.QueryInterval | None = None
     max_queries: settings.MaxQueries | None = None
     max_waiting_queries: settings.MaxWaiting | None = None
@@ -306,89 +257,56 @@ class BatchSettings:
     save="outputs.save", statistics="outputs.statistics", metrics="outputs.metrics",
     serve="serve.address", updates_topic="serve.updates_topic", track="results.track",
     alerts="results.alerts", log_json="run.log_json", follow="run.follow", limit="run.limit",
-    accept_bad="run.accept_bad", batch_size="batches.size", batch_interval="batches.interval",
-    rate="file.rate",
+    accept_bad="run.accept_bad", rate="file.rate",
 )  # fmt: skip
 @dataclass(frozen=True)
 class StreamOptions:
     """How the stream is run, and where its figures and its graph go."""
 
-    save: Annotated[Path | None, typer.Option(help="Save the store here at the end.")] = None
-    statistics: Annotated[
-        Path | None, typer.Option(help="Append each batch's figures here, as JSON lines.")
-    ] = None
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PORT|HOST:PORT",
-            help="Serve metrics for Prometheus there; a port alone binds to loopback.",
-        ),
-    ] = None
-    serve: Annotated[
-        str | None,
-        serve_option(
-            "--serve",
-            metavar="[HOST:]PORT",
-            help="Serve the graph over HTTP there, with a live page; a port alone binds to "
-            "loopback.",
-        ),
-    ] = None
-    updates_topic: Annotated[
-        str | None,
-        serve_option(
-            "--updates-topic",
-            metavar="TOPIC",
-            help="The topic that POST /v1/updates writes to, one that is read. (default: updates, "
-            "or the only one)",
-        ),
-    ] = None
-    track: Annotated[
-        str | None,
-        results_option(
-            "--track",
-            metavar="FIGURE,…",
-            help="Figures to keep up to date: core, triangles, components, butterflies, pagerank.",
-        ),
-    ] = None
-    alerts: Annotated[
-        list[str] | None,
-        results_option(
-            "--alert",
-            metavar="RULE",
-            help="Tell where this becomes true, as 'core >= 20' or 'triangles > 1e6', with the "
-            "results, and watchers of --serve, also of 'lag > 1000'. May be repeated.",
-        ),
-    ] = None
-    log_json: Annotated[
-        bool, typer.Option("--log-json", help="Log what happens to stderr, as JSON lines.")
-    ] = False
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")
-    ] = False
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many operations.")] = (
-        None
+    save: Path | None = option("--save", help="Save the store here at the end.")
+    statistics: Path | None = option(
+        "--statistics", help="Append each batch's figures here, as JSON lines."
     )
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read and count only; write nothing anywhere.")
-    ] = False
-    accept_bad: Annotated[
-        bool,
-        typer.Option(
-            "--accept-bad",
-            help=f"Go on although the first {FIRST_RECORDS:,} records of a new stream are all bad.",
-        ),
-    ] = False
-    batch_size: Annotated[int, typer.Option(min=1, help="Operations per batch.")] = 100_000
-    batch_interval: Annotated[
-        float, typer.Option(min=0.0, help="Close a batch after this many seconds.")
-    ] = 0.1
-    rate: Annotated[
-        float | None,
-        typer.Option(min=0.001, help="Read a file at this many operations per second."),
-    ] = None
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show all figures at the end.")
-    ] = False
+    metrics: str | None = option(
+        "--metrics", metavar="PORT|HOST:PORT",
+        help="Serve metrics for Prometheus there; a port alone binds to loopback.",
+    )  # fmt: skip
+    serve: str | None = _serve_option(
+        "--serve", metavar="[HOST:]PORT",
+        help="Serve the graph over HTTP there, with a live page; a port alone binds to loopback.",
+    )  # fmt: skip
+    updates_topic: str | None = _serve_option(
+        "--updates-topic", metavar="TOPIC",
+        help="The topic that POST /v1/updates writes to, one that is read. (default: updates, or "
+        "the only one)",
+    )  # fmt: skip
+    track: str | None = _results_option(
+        "--track", metavar="FIGURE,…",
+        help="Figures to keep up to date: core, triangles, components, butterflies, pagerank.",
+    )  # fmt: skip
+    alerts: list[str] | None = _results_option(
+        "--alert", metavar="RULE",
+        help="Tell where this becomes true, as 'core >= 20' or 'triangles > 1e6', with the "
+        "results, and watchers of --serve, also of 'lag > 1000'. May be repeated.",
+    )  # fmt: skip
+    log_json: bool = option(
+        "--log-json", default=False, help="Log what happens to stderr, as JSON lines."
+    )
+    follow: bool = option(
+        "--follow", "-f", default=False, help="Wait for more at the end of a log."
+    )
+    limit: int | None = option("--limit", min=1, help="Stop after this many operations.")
+    dry_run: bool = option(
+        "--dry-run", default=False, help="Read and count only; write nothing anywhere."
+    )
+    accept_bad: bool = option(
+        "--accept-bad", default=False,
+        help=f"Go on although the first {FIRST_RECORDS:,} records of a new stream are all bad.",
+    )  # fmt: skip
+    rate: float | None = option(
+        "--rate", min=0.001, help="Read a file at this many operations per second."
+    )
+    verbose: bool = option("--verbose", "-v", default=False, help="Show all figures at the end.")
     as_json: JsonOption = False
 
     @property

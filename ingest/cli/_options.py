@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -15,76 +15,17 @@ from lpma.backend import check_device
 
 from ._config import Table, in_file
 from ._console import failing_in_one_line
-
-if TYPE_CHECKING:
-    from ..fields import Fields
+from ._typer import option
 
 GRAPH = "The graph"
-FILE = "The edge file"
 KAFKA = "Kafka"
-RESULTS = "Figures and results"
 CHECKPOINTS = "Checkpoints"
-JSON = "JSON, of a log or of a .jsonl file"
 
 
-class Weight(StrEnum):
-    float32 = "float32"
-    float64 = "float64"
-    none = "none"
-
-
-class Ids(StrEnum):
-    dense = "dense"
-    mapped = "mapped"
-
-
-class Strategy(StrEnum):
-    hybrid = "hybrid"
-    bottom_up = "bottom-up"
-    top_down = "top-down"
-
-
-class UpdateKind(StrEnum):
-    append = "append"
-    delete = "delete"
-    add_vertex = "add_vertex"
-    remove_vertex = "remove_vertex"
-    expire = "expire"
-
-
-def _graph_option(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=GRAPH, show_default=False)
-
-
-def kafka_option(*names: str, metavar: str | None = None, help: str) -> Any:
-    return typer.Option(
-        *names, metavar=metavar, help=help, rich_help_panel=KAFKA, show_default=False
-    )
-
-
-def _name(text: str) -> str:
-    if not text:
-        raise typer.BadParameter("a name is missing")
-    return text
-
-
-_PARSERS: dict[str, Any] = {"TOPIC": _name, "FILE": lambda text: Path(_name(text))}
-
-
-def results_option(name: str, *, metavar: str, help: str) -> Any:
-    """A TOPIC and a FILE have a name."""
-    return typer.Option(
-        name, metavar=metavar, help=help, parser=_PARSERS.get(metavar), rich_help_panel=RESULTS,
-        show_default=False,
-    )  # fmt: skip
-
-
-def checkpoint_option(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=CHECKPOINTS, show_default=False, **more)
-
-
-def _json_option(name: str, help: str) -> Any:
-    return typer.Option(name, help=help, rich_help_panel=JSON, show_default=False)
+WeightType = Literal["float32", "float64", "none"]
+Strategy = Literal["hybrid", "bottom-up", "top-down"]
+UpdateKind = Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
+_graph_option = partial(option, panel=GRAPH)
 
 
 def _is_device(value: str) -> str:
@@ -111,27 +52,20 @@ ReadingDevice = Annotated[
 ]  # fmt: skip
 Directed = Annotated[
     bool | None,
-    _graph_option(
-        "--directed/--undirected",
+    typer.Option(
+        "--directed/--undirected", rich_help_panel=GRAPH, show_default=False,
         help="Whether edges have a direction. (default: directed, or what the dataset is)",
     ),
-]
-KafkaServers = Annotated[
-    str | None,
-    kafka_option(
-        "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
-    ),
-]
+]  # fmt: skip
 KafkaConfig = Annotated[
     Path | None,
-    kafka_option(
-        "--kafka-config",
-        metavar="FILE",
+    typer.Option(
+        "--kafka-config", metavar="FILE", rich_help_panel=KAFKA, show_default=False,
         help="Settings by their names in kafka-python, TLS and SASL for example: 'name = value' "
         "lines or JSON. ${NAME} is taken from the environment; 'sasl_plain_password_file = PATH' "
         "reads the password from a file.",
     ),
-]
+]  # fmt: skip
 
 
 def _without_secret(table: Table) -> Table:
@@ -159,26 +93,6 @@ def kafka_settings(config: Path | None, table: Table | None) -> dict[str, Any]:
     return settings
 
 
-CheckpointInterval = Annotated[
-    float | None,
-    checkpoint_option(
-        "--checkpoint-interval",
-        metavar="SECONDS",
-        min=0.0,
-        help="Take one this long after the last, if anything came since. (default: 60)",
-    ),
-]
-CheckpointOperations = Annotated[
-    int | None,
-    checkpoint_option(
-        "--checkpoint-operations",
-        metavar="N",
-        min=1,
-        help="Take one after this many operations. (default: 5,000,000)",
-    ),
-]
-
-
 RARE_OF_GRAPH = "times", "strategy", "segment_size"  # keys of `lpma ingest` without an option
 
 
@@ -192,38 +106,24 @@ class GraphOptions:
     """How a graph is made; None: the default of `lpma.Graph`."""
 
     directed: Directed = None
-    predecessors: Annotated[
-        bool | None,
-        _graph_option(
-            "--predecessors/--no-predecessors",
-            help="Keep an in-neighbour store, which predecessor queries need. (default: no)",
-        ),
-    ] = None
-    weight_dtype: Annotated[
-        Weight | None,
-        _graph_option(
-            "--weight-dtype",
-            help="The type of weights: float32 counts exactly up to 2^24, float64 up to 2^53 with "
-            "a sixth more memory. (default: float32)",
-        ),
-    ] = None
-    times: Annotated[
-        bool | None,
-        _graph_option(
-            "--times/--no-times",
-            help="Keep the time of each edge's last operation. (default: yes)",
-        ),
-    ] = None
-    strategy: Annotated[
-        Strategy | None,
-        _graph_option("--strategy", help="How batches are rebalanced. (default: hybrid)"),
-    ] = None
-    segment_size: Annotated[
-        int | None,
-        _graph_option(
-            "--segment-size", help="Slots per segment, a power of two from 2 to 1024. (default: 32)"
-        ),
-    ] = None
+    predecessors: bool | None = _graph_option(
+        "--predecessors/--no-predecessors",
+        help="Keep an in-neighbour store, which predecessor queries need. (default: no)",
+    )
+    weight_dtype: WeightType | None = _graph_option(
+        "--weight-dtype",
+        help="The type of weights: float32 counts exactly up to 2^24, float64 up to 2^53 with a "
+        "sixth more memory. (default: float32)",
+    )
+    times: bool | None = _graph_option(
+        "--times/--no-times", help="Keep the time of each edge's last operation. (default: yes)"
+    )
+    strategy: Strategy | None = _graph_option(
+        "--strategy", help="How batches are rebalanced. (default: hybrid)"
+    )
+    segment_size: int | None = _graph_option(
+        "--segment-size", help="Slots per segment, a power of two from 2 to 1024. (default: 32)"
+    )
     device: Device = "auto"
 
     def arguments(self, weight_column: str | None = None) -> dict[str, Any]:
@@ -234,76 +134,19 @@ class GraphOptions:
         size = self.segment_size
         if size is not None and size not in [1 << i for i in range(1, 11)]:
             raise typer.BadParameter("a power of two from 2 to 1024", param_hint="--segment-size")
-        weight = self.weight_dtype
-        if weight is None and weight_column in list(Weight):
-            weight = Weight(weight_column)
         arguments = given(
             {
-                "directed": self.directed,
-                "predecessors": self.predecessors,
-                "times": self.times,
-                "strategy": self.strategy,
-                "segment_size": size,
-                "weight_dtype": weight,
+                "directed": self.directed, "predecessors": self.predecessors, "times": self.times,
+                "strategy": self.strategy, "segment_size": size,
+                "weight_dtype": self.weight_dtype
+                or (weight_column if weight_column in get_args(WeightType) else None),
             }
-        )
-        if weight is Weight.none:
+        )  # fmt: skip
+        if arguments.get("weight_dtype") == "none":
             arguments["weight_dtype"] = None
         return arguments
 
 
-@in_file(
-    src_field="fields.source", dst_field="fields.target", weight_field="fields.weight",
-    time_field="fields.time", kind_field="fields.kind", default_weight="fields.default_weight",
-    default_kind="fields.default_kind",
-)  # fmt: skip
-@dataclass(frozen=True)
-class JsonOptions:
-    """Which field of JSON means what; None: the default of `Fields`."""
-
-    src_field: Annotated[str | None, _json_option("--src-field", "The field of the source.")] = None
-    dst_field: Annotated[str | None, _json_option("--dst-field", "The field of the target.")] = None
-    weight_field: Annotated[
-        str | None, _json_option("--weight-field", "The field of the weight.")
-    ] = None
-    time_field: Annotated[
-        str | None, _json_option("--time-field", "The field of the event time.")
-    ] = None
-    kind_field: Annotated[
-        str | None,
-        _json_option("--kind-field", "The field of the kind of operation. (default: none)"),
-    ] = None
-    default_weight: Annotated[
-        float | None,
-        _json_option("--default-weight", "The weight if JSON has none. (default: 1)"),
-    ] = None
-    default_kind: Annotated[
-        UpdateKind | None,
-        _json_option("--default-kind", "The kind if JSON has none. (default: append)"),
-    ] = None
-
-    def json(self) -> Fields | None:
-        """The fields, or None if no option was given."""
-        from ..fields import Fields
-
-        named = {
-            "source": self.src_field, "target": self.dst_field, "weight": self.weight_field,
-            "time": self.time_field, "kind": self.kind_field,
-            "default_weight": self.default_weight, "default_kind": self.default_kind,
-        }  # fmt: skip
-        fields = given(named)
-        return Fields(**fields) if fields else None
-
-
-def checkpoint_settings(interval: float | None, operations: int | None) -> dict[str, Any]:
-    """What was given of how often checkpoints are taken, as settings."""
-    return given({"checkpoint_interval": interval, "checkpoint_operations": operations})
-
-
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that are not None, as plain values."""
-    return {
-        name: value.value if isinstance(value, StrEnum) else value
-        for name, value in options.items()
-        if value is not None
-    }
+    """Those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}

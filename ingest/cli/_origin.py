@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,7 +63,7 @@ class Origin:
             raise typer.BadParameter(
                 "--topic, --group and --kafka-config need it", param_hint="--kafka"
             )
-        said = self.file.said(besides_ids=True)
+        said = self.file.said(of_fields=False)
         if self.is_log and (said is not None or self.rate is not None):
             raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
 
@@ -80,6 +81,19 @@ class Origin:
         log is opened: closing another handle to its file would release SQLite's locks on it."""
         return self.path is None or is_log(self.path)
 
+    @property
+    def has_records(self) -> bool:
+        """Whether fields that are named are exactly those of records: in a log, and in JSON lines
+        of which nothing is left to guess."""
+        from ..sources.files.recognition import format_of
+
+        if self.is_log or self.path is None or not self.path.is_file():
+            return self.is_log
+        if None in (self.file.source_column, self.file.target_column):
+            return False
+        is_json = (self.file.format or format_of(self.path)) == "jsonl"
+        return is_json and self.file.time_unit != "auto"
+
     def open(self, directed: bool, opened: ExitStack, names: bool | None = None,
              json: Fields | None = None) -> Any:  # fmt: skip
         """The source, closed with `opened`. `directed`: whether the graph is. `names`: whether a
@@ -89,22 +103,20 @@ class Origin:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
 
-        self._check_is_file()
+        if not self.path.is_file():
+            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))
         asked = self.file.asked()
+        fields = Fields() if json is not None else asked.fields
+        if fields.has_defaults:  # for JSON lines alone, which says it
+            json = fields
         return FileSource(
-            self.path, format=self.file.format, columns=asked.columns, delimiter=asked.separator,
-            rate=self.rate, mirror=directed, names=names, json=json, source=asked.source,
-            target=asked.target, weight=asked.weight, time=asked.time, header=asked.header,
-            kind=asked.kind, kinds=asked.kinds, decimal=asked.decimal, thousands=asked.thousands,
-            time_unit=asked.time_unit, bipartite=asked.bipartite,
+            self.path, format=self.file.format, columns=asked.columns, separator=asked.separator,
+            rate=self.rate, mirror=directed, names=names, json=json, header=asked.header,
+            kinds=fields.kinds, decimal=asked.decimal, thousands=asked.thousands,
+            time_unit=fields.time_unit, bipartite=asked.bipartite, **fields.named(),
         )  # fmt: skip
-
-    def _check_is_file(self) -> None:
-        assert self.path is not None
-        if not self.path.is_file():
-            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
 
     def _open_kafka(self, opened: ExitStack) -> Any:
         from ..sources.kafka.source import KafkaSource
@@ -154,55 +166,54 @@ def begin_at(source: Source, starts: Starts | None) -> dict[Partition, Position]
 def read_starts(given: str) -> Starts:
     """What `given` says, or the file it names. Raises typer.BadParameter."""
     path = Path(given)
-    if given.endswith(".json") or path.is_file():
-        return _from_file(path)
+    is_file = given.endswith(".json") or path.is_file()
     starts: Starts = {}
+    for topic, number, where in _of_file(path) if is_file else _of_text(given):
+        _add(starts, topic, None if number is None else int(number), where)
+    return starts
+
+
+Item = tuple[str | None, str | None, str]  # topic, partition, where
+
+
+def _of_text(given: str) -> Iterator[Item]:
     for item in given.split(","):
         match = _ITEM.fullmatch(item.strip())
         if match is None:
-            raise typer.BadParameter(
-                f"{item!r}: expected TOPIC:PARTITION=OFFSET, earliest or latest",
-                param_hint=FROM_OFFSETS,
-            )
-        number = match["number"]
-        _add(starts, match["topic"], None if number is None else int(number), match["where"])
-    return starts
+            raise _wrong(f"{item!r}: expected TOPIC:PARTITION=OFFSET, earliest or latest")
+        yield match["topic"], match["number"], match["where"]
 
 
-def _from_file(path: Path) -> Starts:
+def _of_file(path: Path) -> Iterator[Item]:
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint=FROM_OFFSETS) from None
+        raise _wrong(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{path}: not JSON: {error}", param_hint=FROM_OFFSETS) from None
-    starts: Starts = {}
+        raise _wrong(f"{path}: not JSON: {error}") from None
     for topic, places in content.items() if isinstance(content, dict) else [(None, None)]:
         for number, where in places.items() if isinstance(places, dict) else [(None, places)]:
             if topic is None or not re.fullmatch(r"\d{1,9}", number or "0", re.ASCII):
-                raise typer.BadParameter(
-                    f'{path}: expected {{"TOPIC": {{"PARTITION": OFFSET}}}}',
-                    param_hint=FROM_OFFSETS,
-                )
-            _add(starts, topic, None if number is None else int(number), str(where))
-    return starts
+                raise _wrong(f'{path}: expected {{"TOPIC": {{"PARTITION": OFFSET}}}}')
+            yield topic, number, str(where)
+
+
+def _wrong(text: str) -> typer.BadParameter:
+    return typer.BadParameter(text, param_hint=FROM_OFFSETS)
 
 
 def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> None:
     place = "all" if topic is None else topic if number is None else f"{topic}:{number}"
     if (topic, number) in starts:
-        raise typer.BadParameter(f"{place} is given twice", param_hint=FROM_OFFSETS)
+        raise _wrong(f"{place} is given twice")
     if where not in ("earliest", "latest"):
         if not re.fullmatch(r"\d{1,18}(\+\d{1,9})?", where, re.ASCII):
-            raise typer.BadParameter(
+            raise _wrong(
                 f"{place}: {where!r} is not an offset, as 7, or 7+4 if 4 rows of its record are "
-                "done, and not earliest or latest",
-                param_hint=FROM_OFFSETS,
+                "done, and not earliest or latest"
             )
         if number is None:
-            raise typer.BadParameter(
-                f"{place}: an offset needs a partition, as TOPIC:0={where}", param_hint=FROM_OFFSETS
-            )
+            raise _wrong(f"{place}: an offset needs a partition, as TOPIC:0={where}")
     starts[topic, number] = where
 
 
@@ -214,9 +225,7 @@ def _positions(starts: Starts, log: Source) -> dict[Partition, Position]:
         if not any(topic in (None, p.topic) and number in (None, p.number) for p in firsts):
             read = ", ".join(f"{p.topic}:{p.number}" for p in sorted(firsts))
             place = topic if number is None else f"{topic}:{number}"
-            raise typer.BadParameter(
-                f"{place} is not read; these are: {read}", param_hint=FROM_OFFSETS
-            )
+            raise _wrong(f"{place} is not read; these are: {read}")
     ends: dict[Partition, int] = log.end_offsets() if "latest" in starts.values() else {}
     found = {}
     for partition, first in firsts.items():

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..pipeline.pipeline import Pipeline
     from ..settings import BatchStats, RecordSettings
-    from ..state.stream_state import Gap
     from ..types import Partition, Position
 
 LOOK_EVERY_S = 0.2  # at the lag, for the bar
@@ -245,11 +244,6 @@ class Progress:
         if rejected := self._pipeline.outputs.rejected:
             note += f", {rejected:,} rejected"
         self._screen.progress("ingest", self._pipeline.stats.operations, None, note)
-
-
-def list_gaps(gaps: list[Gap]) -> list[dict[str, Any]]:
-    """Records that retention dropped before they were read, which `--accept-gap` accepted."""
-    return [gap.detail() for gap in gaps]
 
 
 def list_lag(lag: dict[Partition, int]) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ def _hint(outputs: Outputs, settings: RecordSettings, more: str = "") -> str:
     if fields and settings.records == "msgpack":
         return (
             f". This looks like JSON with {', '.join(fields)}: say which field is what, as "
-            f"--src-field {fields[0]} --dst-field {fields[-1]}{more}"
+            f"--source {fields[0]} --target {fields[:2][-1]}{more}"
         )
     if not outputs.rejected_by["invalid"] or settings.names:
         return ""

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,6 +20,7 @@ from lpma.dependencies import MissingPackage, how_to_install
 
 from ..errors import PipelineError
 from ._config import in_file
+from ._typer import option
 
 if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
@@ -31,10 +33,7 @@ TLS_AND_NAMES = "tls_cert", "tls_key", "allow_hosts"  # keys of the file alone
 TOKEN, WRITE_TOKEN = "LPMA_TOKEN", "LPMA_WRITE_TOKEN"
 
 
-def serve_option(*names: str, metavar: str | None = None, help: str) -> Any:
-    return typer.Option(
-        *names, metavar=metavar, help=help, rich_help_panel=SERVING, show_default=False
-    )
+_option = partial(option, panel=SERVING)
 
 
 @in_file(
@@ -46,40 +45,23 @@ def serve_option(*names: str, metavar: str | None = None, help: str) -> Any:
 class ServeOptions:
     """Who may use the service, and how it is reached."""
 
-    token_file: Annotated[
-        Path | None,
-        serve_option(
-            "--token-file", help=f"The token that reading needs is in this file, or in ${TOKEN}."
-        ),
-    ] = None
-    write_token_file: Annotated[
-        Path | None,
-        serve_option(
-            "--write-token-file",
-            help=f"The token that writing needs, which may read too, or ${WRITE_TOKEN}.",
-        ),
-    ] = None
-    tls_cert: Annotated[
-        Path | None, serve_option("--tls-cert", help="A certificate with its chain, in PEM.")
-    ] = None
-    tls_key: Annotated[
-        Path | None, serve_option("--tls-key", help="Its key, in PEM, without a password.")
-    ] = None
-    insecure: Annotated[
-        bool,
-        serve_option(
-            "--insecure",
-            help="Serve on an address that is not loopback without a token, or without TLS.",
-        ),
-    ] = False
-    allow_hosts: Annotated[
-        list[str] | None,
-        serve_option(
-            "--allow-host",
-            metavar="NAME",
-            help="A name that clients may call the service by, such as a proxy's; may be repeated.",
-        ),
-    ] = None
+    token_file: Path | None = _option(
+        "--token-file", help=f"The token that reading needs is in this file, or in ${TOKEN}."
+    )
+    write_token_file: Path | None = _option(
+        "--write-token-file",
+        help=f"The token that writing needs, which may read too, or ${WRITE_TOKEN}.",
+    )
+    tls_cert: Path | None = _option("--tls-cert", help="A certificate with its chain, in PEM.")
+    tls_key: Path | None = _option("--tls-key", help="Its key, in PEM, without a password.")
+    insecure: bool = _option(
+        "--insecure", default=False,
+        help="Serve on an address that is not loopback without a token, or without TLS.",
+    )  # fmt: skip
+    allow_hosts: list[str] | None = _option(
+        "--allow-host", metavar="NAME",
+        help="A name that clients may call the service by, such as a proxy's; may be repeated.",
+    )  # fmt: skip
 
     def access(self, address: str) -> Access:
         """Who may do what at `address`. Raises typer.BadParameter if it is none; PipelineError

@@ -24,7 +24,6 @@ Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint dire
 
 KAFKA = "kafka://"
 HTTP = ("http://", "https://")
-_SQLITE = b"SQLite format 3\0"
 FIRST_NUMBER = 0  # of the checkpoint with which a stream begins
 
 
@@ -46,14 +45,19 @@ class Opened:
         return VertexNames(self.graph.names)
 
 
+def _begins_with(path: Path, magic: bytes) -> bool:
+    """Whether `path` is a file that begins so."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(magic)) == magic
+
+
 def is_store(path: Path) -> bool:
     """Whether `path` is a file that begins like a saved store."""
     from lpma.file.container import MAGIC
 
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    return _begins_with(path, MAGIC)
 
 
 def open_store(
@@ -104,11 +108,7 @@ def _with_names(graph: Any, path: Path, apart: Names | None) -> Any:
 def _refuse_no_store(path: Path) -> None:
     """Raise TargetError for a file of another kind, with what takes it. What is called a store, or
     begins as one, is one, damaged or not."""
-    from lpma.file.container import MAGIC
-
-    with open(path, "rb") as file:
-        head = file.read(len(MAGIC))
-    if head == MAGIC or path.suffix == ".lpma":
+    if path.suffix == ".lpma" or is_store(path):
         return
     if is_log(path):
         raise TargetError(f"{path}: a log, no saved store: `lpma ingest --save STORE` makes one")
@@ -119,10 +119,7 @@ def _refuse_no_store(path: Path) -> None:
 
 def is_log(path: Path) -> bool:
     """Whether a file is an embedded log, or another SQLite file."""
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+    return _begins_with(path, b"SQLite format 3\0")
 
 
 def is_stream(target: str) -> bool:
@@ -232,13 +229,8 @@ def format_window(window: dict[str, int | str | None]) -> str:
 def list_positions(state: State) -> list[dict[str, Any]]:
     """Where each partition is read from next, and how many rows of that record are done."""
     return [
-        {
-            "topic": partition.topic,
-            "partition": partition.number,
-            "offset": position.offset,
-            "rows_done": position.row,
-        }
-        for partition, position in state.positions.items()
+        {"topic": topic, "partition": number, "offset": at.offset, "rows_done": at.row}
+        for (topic, number), at in state.positions.items()
     ]
 
 
@@ -271,11 +263,7 @@ def graph_facts(graph: lpma.Graph | StoredGraph) -> dict[str, Any]:
 def size_of(graph: lpma.Graph | StoredGraph) -> dict[str, int]:
     """Vertices present, which are counted by reading the graph; rows: 1 + the largest id present;
     and edges."""
-    return {
-        "vertices": graph.num_vertices,
-        "rows": graph.num_rows,
-        "edges": graph.num_edges,
-    }
+    return {"vertices": graph.num_vertices, "rows": graph.num_rows, "edges": graph.num_edges}
 
 
 def made_with(graph: lpma.Graph | StoredGraph) -> dict[str, Any]:

@@ -6,8 +6,8 @@ first used, and plain usage lines.
     def core(target: Target, running: Running) -> None: ...
 
 Typer reads a command's signature. `sharing` shows it one in which the parameter of a dataclass type
-is replaced by an option for each field: the field's annotation is the option's. A field whose
-annotation has none can be had from a file of settings alone (_config.py).
+is replaced by an option for each field that is an `option` or annotated as one. Any other field can
+be had from a file of settings alone (_config.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
-from typing import Any, get_type_hints
+from dataclasses import MISSING, field, fields
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -26,12 +26,28 @@ from typer.models import ParameterInfo
 Command = Callable[..., None]
 
 
+def option(*names: str, panel: str | None = None, default: Any = None, **more: Any) -> Any:
+    """A field of a dataclass, which is an option called so. more: as Typer has it."""
+    more = {"show_default": False, **more}
+    info = typer.Option(*names, rich_help_panel=panel, **more)
+    return field(default=default, metadata={"option": info})
+
+
+def hints_of(kind: type[Any]) -> dict[str, Any]:
+    """The annotations of a dataclass's fields, each with its option."""
+    hints = get_type_hints(kind, include_extras=True)
+    for each in fields(kind):
+        if (info := each.metadata.get("option")) is not None:
+            hints[each.name] = Annotated[hints[each.name], info]
+    return hints
+
+
 def sharing(kind: type[Any], rare: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Replace a command's parameter of the dataclass `kind`, or of its base, by an option for each
     field that is not `rare`, listed after the command's own.
 
     REQUIRES: every field has a default."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = hints_of(kind)
     assert all(field.default is not MISSING for field in fields(kind))
     options = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,

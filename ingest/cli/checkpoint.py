@@ -11,8 +11,7 @@ import typer
 
 from lpma.display.words import size_of
 
-from ._as_of import list_spans, words_of
-from ._console import JsonOption, emit, failing_in_one_line, format_value, show, table
+from ._console import JsonOption, emit, failing_in_one_line, format_value, report, table
 from ._targets import list_positions, place_of
 from ._typer import App
 
@@ -33,21 +32,21 @@ def ls(directory: Directory, as_json: JsonOption = False) -> None:
     sizes, not at every byte. Those that are kept for past views were verified once.
 
     Safe while a pipeline writes there."""
-    from ..past.reach import reachable
+    from ..past.reach import described, reachable
     from ..state.inspection import find_checkpoints, segment_sizes
 
     rows = [_facts(found) for found in find_checkpoints(directory, every_byte=False)]
-    segments, past = segment_sizes(directory), list_spans(reachable(directory))
+    segments, past = segment_sizes(directory), reachable(directory)
     if as_json:
         journal = [{"segment": number, "bytes": size} for number, size in segments.items()]
-        facts = {"checkpoints": rows, "journal": journal, "past": past}
+        facts = {"checkpoints": rows, "journal": journal, "past": list(map(asdict, past))}
         emit({"directory": str(directory), **facts})
         return
     _list(rows)
     for accepted in rows[-1].get("accepted", []):
         print(f"given up: {_format_accepted(accepted)}")
     print(f"journal: {size_of(sum(segments.values()))} in {len(segments)} segments")
-    print(f"past views, if the log holds the records: {words_of(past)}")
+    print(f"past views, if the log holds the records: {described(past)}")
 
 
 def _facts(found: FoundCheckpoint) -> dict[str, Any]:
@@ -88,20 +87,8 @@ def _list(rows: list[dict[str, Any]]) -> None:
                 "yes" if row["good"] else row["problem"],
             ]
         )
-    table(
-        [
-            "number",
-            "age",
-            "size",
-            "operations",
-            "version",
-            "stream time",
-            "verified",
-            "offsets",
-            "good",
-        ],
-        lines,
-    )
+    header = "number age size operations version stream_time verified offsets good"
+    table([name.replace("_", " ") for name in header.split()], lines)
 
 
 def _age_seconds(time_ms: int) -> float:
@@ -128,25 +115,23 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
     from ..errors import CheckpointError
     from ..state.inspection import verify_directory
 
-    report = verify_directory(directory)
-    if as_json:
-        emit(_document(directory, report))
-    else:
-        _list([_facts(found) for found in report.checkpoints])
-        show(str(directory), _report_rows(report))
-    if report.resume is None:
-        bad = [f"checkpoint {c.number}: {c.problem}" for c in report.checkpoints if c.problem]
-        raise CheckpointError(f"a resume is refused: {'; '.join([*bad, str(report.refusal)])}")
-    if report.problems:
-        used = report.resume.checkpoint
+    found = verify_directory(directory)
+    if not as_json:
+        _list([_facts(each) for each in found.checkpoints])
+    report(as_json, _document(directory, found), str(directory), _report_rows(found))
+    if found.resume is None:
+        bad = [f"checkpoint {c.number}: {c.problem}" for c in found.checkpoints if c.problem]
+        raise CheckpointError(f"a resume is refused: {'; '.join([*bad, str(found.refusal)])}")
+    if found.problems:
+        used = found.resume.checkpoint
         raise CheckpointError(
-            f"{directory}: {'; '.join(report.problems)} (a resume uses checkpoint {used})"
+            f"{directory}: {'; '.join(found.problems)} (a resume uses checkpoint {used})"
         )
 
 
-def _report_rows(report: Report) -> dict[str, Any]:
-    resume = report.resume
-    segments = report.segments
+def _report_rows(found: Report) -> dict[str, Any]:
+    resume = found.resume
+    segments = found.segments
     torn = segments[-1].torn if segments else 0
     rows: dict[str, Any] = {"a resume uses": "none: it is refused"}
     if resume is not None:
@@ -160,7 +145,7 @@ def _report_rows(report: Report) -> dict[str, Any]:
     for segment in segments:
         if segment.problem:
             rows[f"journal {segment.number}"] = segment.problem
-    if report.good and (accepted := report.good[-1].state.accepted):
+    if found.good and (accepted := found.good[-1].state.accepted):
         rows["given up before"] = "; ".join(_format_accepted(asdict(one)) for one in accepted)
     return rows
 
@@ -174,16 +159,16 @@ def _format_accepted(accepted: dict[str, Any]) -> str:
     return f"{accepted['kind']} ({detail}), {age} ago"
 
 
-def _document(directory: Path, report: Report) -> dict[str, Any]:
-    resume = report.resume
+def _document(directory: Path, found: Report) -> dict[str, Any]:
+    resume = found.resume
     return {
         "directory": str(directory),
-        "good": not report.problems,
+        "good": not found.problems,
         "used": None if resume is None else resume.checkpoint,
         "used_segments": None if resume is None else resume.segments,
         "replayed_operations": None if resume is None else resume.operations,
-        "refusal": report.refusal,
-        "checkpoints": [_facts(found) for found in report.checkpoints],
+        "refusal": found.refusal,
+        "checkpoints": [_facts(each) for each in found.checkpoints],
         "journal": [
             {
                 "segment": segment.number,
@@ -192,7 +177,7 @@ def _document(directory: Path, report: Report) -> dict[str, Any]:
                 "good": segment.problem is None,
                 "problem": segment.problem,
             }
-            for segment in report.segments
+            for segment in found.segments
         ],
     }
 
@@ -210,15 +195,13 @@ def prune(
     journal since the one before it is damaged too."""
     from ..state import inspection
 
-    gone, kept, report = inspection.prune(directory, keep)
-    if as_json:
-        found = {"removed": gone, "kept": kept, "refusal": report.refusal}
-        emit({"directory": str(directory), **found})
-        return
+    gone, kept, found = inspection.prune(directory, keep)
+    document = {"directory": str(directory), "removed": gone, "kept": kept,
+                "refusal": found.refusal}  # fmt: skip
     rows = {"removed": _numbered(gone), "kept": _numbered(kept)}
-    if report.refusal:
-        rows["a resume is refused"] = report.refusal
-    show(f"pruned {directory}", rows)
+    if found.refusal:
+        rows["a resume is refused"] = found.refusal
+    report(as_json, document, f"pruned {directory}", rows)
 
 
 def _numbered(numbers: list[int]) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from lpma.display.words import size_of
 
-from ._console import JsonOption, Screen, emit, failing_in_one_line, show
+from ._console import JsonOption, Screen, failing_in_one_line, report
 
 PERCENT = 100
 
@@ -36,8 +36,5 @@ def compile(
         "bytes": cache.size_bytes(),
         "seconds": time.perf_counter() - started,
     }
-    if as_json:
-        emit(document)
-    else:
-        size = size_of(cache.size_bytes())
-        show("compiled", {**document, "bytes": size, "seconds": f"{document['seconds']:.1f}"})
+    size, seconds = size_of(cache.size_bytes()), f"{document['seconds']:.1f}"
+    report(as_json, document, "compiled", {**document, "bytes": size, "seconds": seconds})

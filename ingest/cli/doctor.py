@@ -13,7 +13,7 @@ import typer
 from lpma.dependencies import how_to_install
 from lpma.display.words import size_of
 
-from ._console import JsonOption, emit, failing_in_one_line, show
+from ._console import JsonOption, failing_in_one_line, report
 from ._options import KafkaConfig
 
 REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
@@ -42,10 +42,7 @@ def doctor(
     if kafka is None and kafka_config is not None:
         raise typer.BadParameter("--kafka-config needs it", param_hint="--kafka")
     document = examine(kafka, kafka_config)
-    if as_json:
-        emit(document)
-    else:
-        show("this machine", _readable(document))
+    report(as_json, document, "this machine", _readable(document))
     for problem in document["problems"]:
         typer.echo(f"lpma: {problem}", err=True)
     if document["problems"]:
@@ -65,6 +62,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
     packages = {name: _version(name) for name in (*REQUIRED, *OPTIONAL)}
     problems += [f"{name} is missing: pip install {name}" for name in REQUIRED
                  if packages[name] is None]  # fmt: skip
+    folders = {name: installation.imported_from(name) for name in installation.NAMES}
     data = datasets.data_directory()
     cache = datasets.cache_directory()
     here = [] if data is None else [name for name in datasets.names()
@@ -73,7 +71,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "lpma": lpma.__version__,
-        "folders": {name: _text(installation.imported_from(name)) for name in installation.NAMES},
+        "folders": {name: folder and str(folder) for name, folder in folders.items()},
         "packages": packages,
         "cpus": processors(),
         "threads": _threads(problems),
@@ -97,10 +95,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def _threads(problems: list[str]) -> int | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import typer
@@ -20,19 +19,12 @@ from lpma.snapshot.snapshot import Snapshot
 
 from ..state.vertex_names import check_table_writable, table_path, write_table
 from ._as_of import AsOfOptions, open_as_of
-from ._console import JsonOption, Screen, emit, failing_in_one_line, show
+from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._options import ReadingDevice
 from ._targets import Store
 from ._typer import sharing
 
-
-class Format(StrEnum):
-    npz = "npz"
-    parquet = "parquet"
-    csv = "csv"
-    mtx = "mtx"
-    graphml = "graphml"
-    gexf = "gexf"
+Format = Literal["npz", "parquet", "csv", "mtx", "graphml", "gexf"]
 
 
 @failing_in_one_line
@@ -78,35 +70,26 @@ def export(
             screen.say(f"{table_path(path)} is not from this export: remove it")
     size = {"vertices": s.num_vertices, "rows": s.num_rows, "edges": s.num_edges}
     size_bytes = path.stat().st_size
-    if as_json:
-        emit(
-            {
-                "store": str(store),
-                "path": str(path),
-                "names": None if beside is None else str(beside),
-                "format": chosen,
-                **size,
-                "version": s.version,
-                "compact": compact,
-                "bytes": size_bytes,
-                "seconds": round(time.perf_counter() - started, 4),
-            }
-        )
-        return
-    show(
-        f"exported to {path}",
-        {
-            **size,
-            "file": size_of(size_bytes),
-            **({} if beside is None else {"names of its rows in": beside}),
-        },
-    )
+    document = {
+        "store": str(store),
+        "path": str(path),
+        "names": None if beside is None else str(beside),
+        "format": chosen,
+        **size,
+        "version": s.version,
+        "compact": compact,
+        "bytes": size_bytes,
+        "seconds": round(time.perf_counter() - started, 4),
+    }
+    names = {} if beside is None else {"names of its rows in": beside}
+    rows = {**size, "file": size_of(size_bytes), **names}
+    report(as_json, document, f"exported to {path}", rows)
 
 
 def _format_of(path: Path, format: Format | None) -> str:
     """The format that the name promises. Raises BadParameter, PathError."""
-    known = [f.value for f in Format]
-    chosen = format.value if format is not None else path.suffix.removeprefix(".")
+    known = get_args(Format)
+    chosen = format or path.suffix.removeprefix(".")
     if chosen not in known or path.suffix != f".{chosen}":
         raise typer.BadParameter(
             f"the name must end with .{chosen if format else ', .'.join(known)}", param_hint="PATH"
@@ -149,12 +132,5 @@ def _losses(s: Snapshot, format: str) -> list[str]:
 
 def write_snapshot(s: Snapshot, path: Path, format: str) -> None:
     """Write it in the format of that name, one of `Format`."""
-    writers = {
-        "npz": s.write_npz,
-        "parquet": s.write_parquet,
-        "csv": s.write_csv,
-        "mtx": s.write_matrix_market,
-        "graphml": s.write_graphml,
-        "gexf": s.write_gexf,
-    }
-    writers[format](path)
+    method = "matrix_market" if format == "mtx" else format
+    getattr(s, f"write_{method}")(path)

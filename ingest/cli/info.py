@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +11,8 @@ import typer
 from lpma.display.words import size_of
 
 from . import _options
-from ._as_of import AsOfOptions, list_spans, open_as_of, words_of
-from ._console import JsonOption, emit, failing_in_one_line, format_value, show
+from ._as_of import AsOfOptions, open_as_of
+from ._console import JsonOption, emit, failing_in_one_line, format_value, report, table
 from ._targets import Opened, format_window, place_of, store_facts
 from ._typer import sharing
 
@@ -52,11 +53,8 @@ def info(
             typer.echo(f"lpma: {opened.not_begun}", err=True)
         document = _store_facts(opened)
         if Path(target).is_dir():
-            document["past"] = list_spans(reachable(Path(target)))
-    if as_json:
-        emit(document)
-    else:
-        show(target, _readable(document))
+            document["past"] = [asdict(span) for span in reachable(Path(target))]
+    report(as_json, document, target, _readable(document))
 
 
 def _store_facts(opened: Opened) -> dict[str, Any]:
@@ -84,7 +82,7 @@ def _dataset_facts(dataset: Dataset) -> dict[str, Any]:
 
 
 def _readable(document: dict[str, Any]) -> dict[str, Any]:
-    from ..past.reach import moment
+    from ..past.reach import Span, described, moment
 
     rows = dict(document)
     for name in ("file_bytes", "memory_bytes"):
@@ -97,7 +95,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
     if "accepted" in rows:
         rows["accepted"] = rows["accepted"] or None
     if "past" in rows:
-        rows["past views"] = words_of(rows.pop("past"))
+        rows["past views"] = described([Span(**span) for span in rows.pop("past")])
     if results := rows.pop("results", None):
         rows["results"] = f"{results['records']:,} records of {', '.join(results['figures'])}"
         rows["alerts"] = ", ".join(results["rules"]) or None
@@ -107,21 +105,16 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list_datasets(as_json: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from ..datasets.catalog import CATALOG
 
     documents = [_dataset_facts(dataset) for dataset in CATALOG.values()]
     if as_json:
         emit({"datasets": documents})
         return
-    table = Table("name", "shape", "lines", "here", "from", box=None, padding=(0, 1))
+    rows = []
     for facts in documents:
         host = facts["url"].split("/")[2]
-        table.add_row(
-            facts["name"], facts["shape"], format_value(facts["lines"]),
-            format_value(facts["here"] is not None),
-            host if facts["downloadable"] else f"{host} (convert by hand)",
-        )  # fmt: skip
-    Console(highlight=False).print(table)
+        source = host if facts["downloadable"] else f"{host} (convert by hand)"
+        here = format_value(facts["here"] is not None)
+        rows.append([facts["name"], facts["shape"], format_value(facts["lines"]), here, source])
+    table(["name", "shape", "lines", "here", "from"], rows)

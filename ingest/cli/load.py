@@ -11,23 +11,17 @@ import typer
 from lpma.display.words import size_of
 
 from ..graphs import BATCH_SIZE
-from ._console import (
-    JsonOption,
-    Screen,
-    emit,
-    failing_in_one_line,
-    format_counts,
-    show,
-)
+from ..state.vertex_names import VertexNames
+from ._console import JsonOption, Screen, failing_in_one_line, format_counts, report
 from ._edges import fill, find_edges
 from ._file_options import AcceptBad, FileOptions
-from ._options import GraphOptions, JsonOptions
+from ._options import GraphOptions
 from ._targets import graph_facts
 from ._typer import sharing
 
 
 @dataclass(frozen=True)
-class LoadOptions(GraphOptions, JsonOptions, FileOptions):
+class LoadOptions(GraphOptions, FileOptions):
     """How the file is read that a graph is made of, and how the graph is made."""
 
 
@@ -66,17 +60,16 @@ def load(
     check_writable(store)
     check_apart(store, source)
     with Screen() as screen:
-        edges = find_edges(
-            source, options.directed, options, screen, download, verify, options.json()
-        )
+        edges = find_edges(source, options.directed, options, screen, download, verify)
         made = {"directed": edges.directed, "names": edges.named, "left": edges.left, **asked}
         graph = lpma.Graph(device=options.device, **made)
         operations, seconds = fill(graph, edges, batch_size, strict, screen, accept_bad)
         graph.save(store)
+    names = VertexNames(graph.names).count
     document = {
         "source": edges.what,
         "store": str(store),
-        "named": edges.names.count,
+        "named": names,
         "operations": operations,
         **edges.facts(),
         "unchanged": graph.unchanged.as_dict(),
@@ -85,20 +78,15 @@ def load(
         "bytes": store.stat().st_size,
         **graph_facts(graph),
     }
-    if as_json:
-        emit(document)
-        return
-    show(
-        f"loaded into {store}",
-        {
-            "from": edges.what,
-            "on": graph.device,
-            "operations": operations,
-            "unchanged": format_counts(graph.unchanged.as_dict()),
-            **{name: document[name] for name in ("vertices", "rows", "edges")},
-            "seconds": seconds,
-            "operations / s": operations / seconds if seconds else None,
-            "file": size_of(store.stat().st_size),
-            **({"names": edges.names.count} if edges.named else {}),
-        },
-    )
+    rows = {
+        "from": edges.what,
+        "on": graph.device,
+        "operations": operations,
+        "unchanged": format_counts(graph.unchanged.as_dict()),
+        **{name: document[name] for name in ("vertices", "rows", "edges")},
+        "seconds": seconds,
+        "operations / s": operations / seconds if seconds else None,
+        "file": size_of(store.stat().st_size),
+        **({"names": names} if edges.named else {}),
+    }
+    report(as_json, document, f"loaded into {store}", rows)

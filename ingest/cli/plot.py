@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -25,14 +24,16 @@ Picture = Annotated[Path, typer.Argument(help="The .png file to write.")]
 Title = Annotated[str, typer.Option(help="The picture's title.")]
 
 
-class Over(StrEnum):
-    time = "time"
-    version = "version"
-
-
 def _is_png(path: Path) -> None:
     if path.suffix != ".png":
         raise typer.BadParameter("the name must end with .png", param_hint="PATH")
+
+
+def _tell(as_json: bool, document: dict[str, Any], said: str) -> None:
+    if as_json:
+        emit(document)
+    else:
+        print(f"{document['path']}: {said}")
 
 
 @app.command("latency")
@@ -61,12 +62,11 @@ def latency(
         "slowest_ms": float(milliseconds.max()),
         "expansions": len(plots.expansions(batches["levels"])),
     }
-    if as_json:
-        emit(document)
-    else:
-        print(f"{path}: {document['batches']:,} batches, {document['expansions']} expansions, "
-              f"median {document['median_ms']:.3g} ms, slowest {document['slowest_ms']:.3g} ms"
-        )  # fmt: skip
+    said = (
+        f"{document['batches']:,} batches, {document['expansions']} expansions, "
+        f"median {document['median_ms']:.3g} ms, slowest {document['slowest_ms']:.3g} ms"
+    )
+    _tell(as_json, document, said)
 
 
 @app.command("results")
@@ -81,8 +81,9 @@ def results(
     path: Picture,
     topic: Annotated[str, typer.Option(help="The topic of a log.")] = "results",
     over: Annotated[
-        Over, typer.Option(help="What runs from left to right: the time of arrival, or versions.")
-    ] = Over.time,
+        Literal["time", "version"],
+        typer.Option(help="What runs from left to right: the time of arrival, or versions."),
+    ] = "time",
     title: Title = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -92,16 +93,14 @@ def results(
 
     _is_png(path)
     with ExitStack() as opened:
-        series = totals(once(_results_of(results, topic, opened)), over.value)
+        series = totals(once(_results_of(results, topic, opened)), over)
     if not series:
         raise TargetError(f"{results}: it holds no total: was a figure tracked, with results?")
-    plots.plot_totals(series, path, title, over.value)
+    plots.plot_totals(series, path, title, over)
     newest = {name: values[-1] for name, (_, values) in series.items()}
-    if as_json:
-        points = {name: len(values) - 2 for name, (_, values) in series.items()}  # without the ends
-        emit({"path": str(path), "points": points, "newest": newest})
-    else:
-        print(f"{path}: {', '.join(f'{name} {value:,}' for name, value in newest.items())}")
+    points = {name: len(values) - 2 for name, (_, values) in series.items()}  # without the ends
+    document = {"path": str(path), "points": points, "newest": newest}
+    _tell(as_json, document, ", ".join(f"{name} {value:,}" for name, value in newest.items()))
 
 
 def _results_of(target: str, topic: str, opened: ExitStack) -> Iterator[Result]:
@@ -140,8 +139,5 @@ def degrees(store: Store, path: Picture, title: Title = "", as_json: JsonOption 
         "edges": s.num_edges,
         "max_degree": largest,
     }
-    if as_json:
-        emit(document)
-    else:
-        print(f"{path}: {s.num_vertices:,} vertices, {s.num_edges:,} edges, "
-              f"largest degree {largest:,}")  # fmt: skip
+    said = f"{s.num_vertices:,} vertices, {s.num_edges:,} edges, largest degree {largest:,}"
+    _tell(as_json, document, said)

@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from lpma import Neighbors
+from lpma import Kind, Neighbors
 
 from ..state.vertex_names import name_of, word_of
 from ..types import QUERIES, REPLIES, Name
 from ._answering import Live, Stored, Target, answering
 from ._as_of import AsOfOptions, part_of
 from ._console import JsonOption, emit, failing_in_one_line
-from ._options import KafkaConfig, ReadingDevice, kafka_option
-from ._typer import App, sharing
+from ._options import KAFKA, KafkaConfig, ReadingDevice
+from ._typer import App, option, sharing
 
 Graph = Stored | Live
 
@@ -30,17 +30,17 @@ class QueryOptions(AsOfOptions):
     as_json: JsonOption = False
     device: ReadingDevice = "cpu"
     kafka_config: KafkaConfig = None
-    query_topic: Annotated[
-        str,
-        kafka_option("--query-topic", help="Where the pipeline reads queries. (default: queries)"),
-    ] = QUERIES
-    reply_topic: Annotated[
-        str, kafka_option("--reply-topic", help="Where it answers. (default: replies)")
-    ] = REPLIES
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help="A file that holds the token of an http:// service, if it asks for one."),
-    ] = None
+    query_topic: str = option(
+        "--query-topic", panel=KAFKA, default=QUERIES,
+        help="Where the pipeline reads queries. (default: queries)",
+    )  # fmt: skip
+    reply_topic: str = option(
+        "--reply-topic", panel=KAFKA, default=REPLIES, help="Where it answers. (default: replies)"
+    )
+    token_file: Path | None = option(
+        "--token-file",
+        help="A file that holds the token of an http:// service, if it asks for one.",
+    )
 
     def of(self, store: str) -> AbstractContextManager[Graph]:
         """What answers for `store`."""
@@ -63,12 +63,25 @@ Limit = Annotated[
 ]
 
 
-def _names(words: list[str]) -> list[Name]:
-    return [name_of(word) for word in words]
+def _tell(
+    options: QueryOptions,
+    graph: Graph,
+    query: str,
+    results: list[dict[str, Any]],
+    lines_of: Callable[[dict[str, Any]], list[str]],
+) -> None:
+    """Print the results: one JSON document, or the lines of each."""
+    if options.as_json:
+        emit({"query": query, "version": graph.version, "time": graph.time, "results": results})
+        return
+    for result in results:
+        print(*lines_of(result), sep="\n")
 
 
-def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"query": query, "version": graph.version, "time": graph.time, "results": results}
+def _facts(result: dict[str, Any]) -> list[str]:
+    """An edge's weight and time, where it has them."""
+    return [f"{name} {value}" for name in ("weight", "time")
+            if (value := result.get(name)) is not None]  # fmt: skip
 
 
 @app.command("edge")
@@ -76,9 +89,14 @@ def _document(graph: Graph, query: str, results: list[dict[str, Any]]) -> dict[s
 @sharing(QueryOptions)
 def edge(store: Target, src: Word, dst: Word, options: QueryOptions) -> None:
     """Whether an edge is there, with its weight and the time of its last operation."""
+    u, v = name_of(src), name_of(dst)
+
+    def lines_of(result: dict[str, Any]) -> list[str]:
+        said = ", ".join(["present", *_facts(result)]) if result["found"] else "absent"
+        return [f"({word_of(u)}, {word_of(v)}): {said}"]
+
     with options.of(store) as graph:
-        u, v = name_of(src), name_of(dst)
-        answer = graph.edges([u], [v])
+        answer = graph.edge(u, v)
         found = bool(answer.found[0])
         result = {
             "src": u,
@@ -87,50 +105,45 @@ def edge(store: Target, src: Word, dst: Word, options: QueryOptions) -> None:
             "weight": float(answer.weights[0]) if found and answer.weights is not None else None,
             "time": int(answer.times[0]) if found and answer.times is not None else None,
         }
-        if options.as_json:
-            emit(_document(graph, "edge", [result]))
-            return
-        facts = [
-            f"{name} {result[name]}" for name in ("weight", "time") if result[name] is not None
-        ]  # fmt: skip
-        said = ", ".join(["present", *facts]) if found else "absent"
-        print(f"({word_of(u)}, {word_of(v)}): {said}")
+        _tell(options, graph, "edge", [result], lines_of)
 
 
 def _neighbors(
     store: str,
     options: QueryOptions,
     query: str,
-    vertices: list[str],
+    kind: Kind,
+    words: list[str],
     limit: int,
-    ask: Callable[[Graph, list[Name]], Neighbors],
+    steps: int = 1,
 ) -> None:
     """Ask for the neighbourhoods of the vertices, and print them, one a vertex."""
+
+    def lines_of(result: dict[str, Any]) -> list[str]:
+        ids = result["ids"]
+        there = "" if result["present"] else _NOT_THERE
+        shown = len(ids) if limit == 0 else min(limit, len(ids))
+        lines = [f"{query} of {word_of(result['vertex'])}: {len(ids):,}{there}"]
+        for row in range(shown):
+            edge: dict[str, Any] = {
+                name: result[name][row] for name in ("weight", "time") if name in result
+            }
+            lines.append("  ".join([f"  {word_of(ids[row])}", *_facts(edge)]))
+        more = [f"  … {len(ids) - shown:,} more (--limit 0 shows all)"] if shown < len(ids) else []
+        return lines + more
+
     with options.of(store) as graph:
-        names = _names(vertices)
-        results = _rows(names, ask(graph, names))
+        names = [name_of(word) for word in words]
+        results = _rows(names, graph.neighbors(kind, names, steps))
         absent = _absent(graph, [result["vertex"] for result in results if not result["ids"]])
         for result in results:
             result["present"] = result["vertex"] not in absent
-        if options.as_json:
-            emit(_document(graph, query, results))
-            return
-    for result in results:
-        ids = result["ids"]
-        there = "" if result["present"] else _NOT_THERE
-        print(f"{query} of {word_of(result['vertex'])}: {len(ids):,}{there}")
-        shown = len(ids) if limit == 0 else min(limit, len(ids))
-        columns = [name for name in ("weight", "time") if name in result]
-        for row in range(shown):
-            facts = [f"{name} {result[name][row]}" for name in columns]
-            print("  ".join([f"  {word_of(ids[row])}", *facts]))
-        if shown < len(ids):
-            print(f"  … {len(ids) - shown:,} more (--limit 0 shows all)")
+        _tell(options, graph, query, results, lines_of)
 
 
 def _absent(graph: Graph, vertices: list[Name]) -> set[Name]:
     """Which of these are no vertices."""
-    found = graph.has_vertices(vertices).tolist() if vertices else []
+    found = graph.values(Kind.VERTEX, vertices).tolist() if vertices else []
     return {v for v, is_there in zip(vertices, found, strict=True) if not is_there}
 
 
@@ -152,7 +165,7 @@ def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
 @sharing(QueryOptions)
 def successors(store: Target, vertices: Words, options: QueryOptions, limit: Limit = 20) -> None:
     """The targets of each vertex's edges."""
-    _neighbors(store, options, "successors", vertices, limit, lambda graph, u: graph.successors(u))
+    _neighbors(store, options, "successors", Kind.SUCCESSORS, vertices, limit)
 
 
 @app.command("predecessors")
@@ -160,9 +173,7 @@ def successors(store: Target, vertices: Words, options: QueryOptions, limit: Lim
 @sharing(QueryOptions)
 def predecessors(store: Target, vertices: Words, options: QueryOptions, limit: Limit = 20) -> None:
     """The sources of each vertex's edges. Needs a store made with --predecessors."""
-    _neighbors(
-        store, options, "predecessors", vertices, limit, lambda graph, u: graph.predecessors(u)
-    )
+    _neighbors(store, options, "predecessors", Kind.PREDECESSORS, vertices, limit)
 
 
 @app.command("hops")
@@ -179,7 +190,7 @@ def hops(
 ) -> None:
     """The distinct vertices within 1 … k steps of each vertex: -k says how many, and what stands
     after STORE are vertices."""
-    _neighbors(store, options, f"{k}-hop", vertices, limit, lambda graph, u: graph.hops(u, k))
+    _neighbors(store, options, f"{k}-hop", Kind.HOPS, vertices, limit, k)
 
 
 @app.command("degree")
@@ -187,21 +198,20 @@ def hops(
 @sharing(QueryOptions)
 def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
     """How many successors each vertex has; an absent vertex has 0, and is marked."""
+
+    def lines_of(result: dict[str, Any]) -> list[str]:
+        there = "" if result["present"] else _NOT_THERE
+        return [f"degree {word_of(result['vertex'])}: {result['degree']:,}{there}"]
+
     with options.of(store) as graph:
-        names = _names(vertices)
-        degrees = graph.degree(names).tolist()
-        alone = [v for v, count in zip(names, degrees, strict=True) if count == 0]
-        absent = _absent(graph, alone)
+        names = [name_of(word) for word in vertices]
+        degrees = graph.values(Kind.DEGREE, names).tolist()
+        absent = _absent(graph, [v for v, n in zip(names, degrees, strict=True) if n == 0])
         results = [
             {"vertex": v, "degree": count, "present": v not in absent}
             for v, count in zip(names, degrees, strict=True)
         ]
-        if options.as_json:
-            emit(_document(graph, "degree", results))
-            return
-        for v, count in zip(names, degrees, strict=True):
-            there = _NOT_THERE if v in absent else ""
-            print(f"degree {word_of(v)}: {count:,}{there}")
+        _tell(options, graph, "degree", results, lines_of)
 
 
 @app.command("vertex")
@@ -209,12 +219,13 @@ def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
 @sharing(QueryOptions)
 def vertex(store: Target, vertices: Words, options: QueryOptions) -> None:
     """Whether each vertex is there: added by itself, or as an end of an edge."""
+
+    def lines_of(result: dict[str, Any]) -> list[str]:
+        there = "present" if result["found"] else "absent"
+        return [f"vertex {word_of(result['vertex'])}: {there}"]
+
     with options.of(store) as graph:
-        names = _names(vertices)
-        found = graph.has_vertices(names).tolist()
-        if options.as_json:
-            results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
-            emit(_document(graph, "vertex", results))
-            return
-        for v, is_there in zip(names, found, strict=True):
-            print(f"vertex {word_of(v)}: {'present' if is_there else 'absent'}")
+        names = [name_of(word) for word in vertices]
+        found = graph.values(Kind.VERTEX, names).tolist()
+        results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
+        _tell(options, graph, "vertex", results, lines_of)

@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,79 +14,59 @@ import typer
 
 from ..sources.files.left_out import LeftOut
 from ..types import QUERIES, UPDATES
-from ._console import JsonOption, Screen, emit, failing_in_one_line, show
+from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._file_options import FileOptions
 from ._ingest_report import noting
-from ._options import JsonOptions, KafkaConfig
+from ._options import KafkaConfig
 from ._origin import Origin, check_holds_edges
 from ._pipeline import on_signals
 from ._targets import KAFKA, TargetError, is_log
-from ._typer import sharing
+from ._typer import option, sharing
 
 if TYPE_CHECKING:
     from ..cluster.repartition import Repartition
 
-SHARDED = "What is written"
-
-
-def _option(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=SHARDED, show_default=False, **more)
+_option = partial(option, panel="What is written")
 
 
 @dataclass(frozen=True)
 class ShardedOptions:
     """Where the stream goes, and for which cluster."""
 
-    to: Annotated[
-        str | None,
-        _option(
-            "--to", metavar="LOG|kafka://HOST:PORT,…",
-            help="Where the topic is: an embedded log, which is made, or a Kafka. (default: the "
-            "log or the Kafka that is read)",
-        ),
-    ] = None  # fmt: skip
-    partitions: Annotated[
-        int | None,
-        _option(
-            "--partitions", min=1,
-            help="Of the topics, which are made: a multiple of the shards. (default: those that "
-            "the topic has)",
-        ),
-    ] = None  # fmt: skip
-    shards: Annotated[
-        int | None,
-        _option("--shards", min=1, help="Of the cluster that reads it. (default: one a partition)"),
-    ] = None
-    directed: Annotated[
-        bool,
-        _option(
-            "--directed/--undirected",
-            help="Whether edges have a direction; if not, each is written for both ends. (default: "
-            "directed)",
-        ),
-    ] = True
-    predecessors: Annotated[
-        bool,
-        _option(
-            "--predecessors",
-            help="Write edges to TOPIC.in, too, turned round: who asks for predecessors needs it.",
-        ),
-    ] = False
-    queries: Annotated[
-        str, _option("--queries", help="The query topic, made beside it. (default: queries)")
-    ] = QUERIES
-    epoch_interval: Annotated[
-        float | None,
-        _option(
-            "--epoch-interval", metavar="SECONDS", min=0.001,
-            help="End an epoch this often. A cluster whose edges are written twice has no others. "
-            "(default: never)",
-        ),
-    ] = None  # fmt: skip
+    to: str | None = _option(
+        "--to", metavar="LOG|kafka://HOST:PORT,…",
+        help="Where the topic is: an embedded log, which is made, or a Kafka. (default: the log or "
+        "the Kafka that is read)",
+    )  # fmt: skip
+    partitions: int | None = _option(
+        "--partitions", min=1,
+        help="Of the topics, which are made: a multiple of the shards. (default: those that the "
+        "topic has)",
+    )  # fmt: skip
+    shards: int | None = _option(
+        "--shards", min=1, help="Of the cluster that reads it. (default: one a partition)"
+    )
+    directed: bool = _option(
+        "--directed/--undirected", default=True,
+        help="Whether edges have a direction; if not, each is written for both ends. (default: "
+        "directed)",
+    )  # fmt: skip
+    predecessors: bool = _option(
+        "--predecessors", default=False,
+        help="Write edges to TOPIC.in, too, turned round: who asks for predecessors needs it.",
+    )  # fmt: skip
+    queries: str = _option(
+        "--queries", default=QUERIES, help="The query topic, made beside it. (default: queries)"
+    )
+    epoch_interval: float | None = _option(
+        "--epoch-interval", metavar="SECONDS", min=0.001,
+        help="End an epoch this often. A cluster whose edges are written twice has no others. "
+        "(default: never)",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class ReadOptions(JsonOptions, FileOptions):
+class ReadOptions(FileOptions):
     """How the records of a log, or the rows of a file, are read."""
 
     kafka_config: KafkaConfig = None
@@ -132,6 +113,8 @@ def repartition(
     and both are counted. Ctrl-C stops it after the current chunk.
 
     lpma repartition own.csv updates --to log --partitions 4 -c progress"""
+    from ..cluster.repartition import Repartition
+
     with Screen() as screen, ExitStack() as opened:
         stream, settings = _source(source, from_topic, sharded, reading, opened)
         left_out = LeftOut()
@@ -140,7 +123,14 @@ def repartition(
             check_holds_edges(stream)
             settings["dead_letters"] = noting(stream, left_out)
         sink = _sink(sharded.to or source, reading, opened)
-        task = opened.enter_context(_task(stream, sink, topic, checkpoint, sharded, settings))
+        task = opened.enter_context(
+            Repartition(
+                stream, sink, topic, checkpoint, partitions=sharded.partitions,
+                shards=sharded.shards, directed=sharded.directed,
+                predecessors=sharded.predecessors, queries=sharded.queries,
+                epoch_interval_s=sharded.epoch_interval, **settings,
+            )
+        )  # fmt: skip
         if task.resumed:
             screen.say(f"resumed at {task.done.records:,} records")
         before = task.done.operations
@@ -155,31 +145,9 @@ def repartition(
         "resumed": task.resumed,
         **figures,
     }
-    if as_json:
-        emit(document)
-        return
     seconds = figures["seconds"]
     rate = (figures["operations"] - before) / seconds if seconds else None
-    show(f"repartitioned {source}", {**document, "operations / s": rate})
-
-
-def _task(
-    stream: Any,
-    sink: Any,
-    topic: str,
-    checkpoint: Path,
-    sharded: ShardedOptions,
-    settings: dict[str, Any],
-) -> Repartition:
-    """The work, to be closed. settings: how the stream's records are, and where bad ones go."""
-    from ..cluster.repartition import Repartition
-
-    return Repartition(
-        stream, sink, topic, checkpoint,
-        partitions=sharded.partitions, shards=sharded.shards, directed=sharded.directed,
-        predecessors=sharded.predecessors, queries=sharded.queries,
-        epoch_interval_s=sharded.epoch_interval, **settings,
-    )  # fmt: skip
+    report(as_json, document, f"repartitioned {source}", {**document, "operations / s": rate})
 
 
 def _run(task: Repartition, follow: bool, screen: Screen) -> dict[str, Any]:
@@ -204,18 +172,18 @@ def _source(
     opened: ExitStack,
 ) -> tuple[Any, dict[str, Any]]:
     """What is read, closed with `opened`, and how its records are."""
-    json, named = reading.json(), reading.by_name
     if source.startswith(KAFKA) or is_log(Path(source)):
-        if (said := reading.said(besides_ids=True)) is not None:
+        if (said := reading.said(of_fields=False)) is not None:
             raise typer.BadParameter(f"a log has no {said}", param_hint="SOURCE")
         stream = _log(source, from_topic or [UPDATES], reading, opened)
-        return stream, {"names": bool(named), "records": json or "msgpack"}
+        return stream, {"names": False, "records": "msgpack", **reading.of_records()}
     if from_topic is not None:
         raise typer.BadParameter("a file has no topics", param_hint="--from-topic")
     if sharded.to is None:
         raise typer.BadParameter("a file cannot be written to: name a log", param_hint="--to")
     origin = Origin(Path(source), None, None, None, reading, None)
-    stream = origin.open(sharded.directed, opened, named, json)
+    json = reading.fields() if origin.has_records else None
+    stream = origin.open(sharded.directed, opened, reading.by_name, json)
     return stream, {"names": stream.names}
 
 

@@ -7,11 +7,13 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from ._config import configured
 from ._console import JsonOption, Screen, emit, failing_in_one_line, telling_outages
 from ._options import ReadingDevice
 from ._pipeline import on_signals
-from ._serve_options import TLS_AND_NAMES, ServeOptions, serve_option, serving
+from ._serve_options import SERVING, TLS_AND_NAMES, ServeOptions, serving
 from ._targets import Store, graph_facts, open_store
 
 
@@ -22,9 +24,11 @@ def serve(
     options: ServeOptions,
     address: Annotated[
         str,
-        serve_option(
+        typer.Option(
             "--address",
             metavar="[HOST:]PORT",
+            rich_help_panel=SERVING,
+            show_default=False,
             help="Where; a port alone binds to loopback, 0 takes a free one. (default: 8080)",
         ),
     ] = "8080",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -195,7 +195,7 @@ def _check_target(target: Path) -> None:
     """Refuse a target that cannot be written, before anything is asked."""
     from lpma.file.atomic import PathError, check_writable
 
-    known = [f".{format}" for format in Format]
+    known = [f".{format}" for format in get_args(Format)]
     if not target.suffix:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise PathError(f"{target}: is there already: name a new folder")

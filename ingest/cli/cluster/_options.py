@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from lpma.backend import check_device
 
+from ... import settings
 from ...types import QUERIES, UPDATES
 from .._config import Table, in_file
 from .._console import JsonOption, failing_in_one_line
-from .._options import (
-    KAFKA_TABLE,
-    CheckpointInterval,
-    CheckpointOperations,
-    KafkaConfig,
-    KafkaServers,
-    checkpoint_option,
-    checkpoint_settings,
-    given,
-    kafka_settings,
-)
+from .._options import CHECKPOINTS, KAFKA_TABLE, KafkaConfig, given, kafka_settings
+from .._typer import option
 
-SHARDS = "The shards"
-STREAM = "The stream"
-
-
-class EngineName(StrEnum):
-    local = "local"
-    ray = "ray"
-
-
-def _option(panel: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, show_default=False, **more)
+_shard_option = partial(option, panel="The shards")
+_stream_option = partial(option, panel="The stream")
 
 
 @in_file(engine="cluster.engine", devices="cluster.devices")
@@ -45,29 +28,24 @@ def _option(panel: str, *names: str, **more: Any) -> Any:
 class ShardOptions:
     """Where the shards live."""
 
-    engine: Annotated[
-        EngineName,
-        _option(SHARDS, "--engine", help="Threads of this process, or actors of Ray. "
-                "(default: local)"),
-    ] = EngineName.local  # fmt: skip
-    devices: Annotated[
-        list[str] | None,
-        _option(
-            SHARDS,
-            "--device",
-            help="Of a shard: cpu, cuda or cuda:N; may be repeated: the shards take them in turn. "
-            "With Ray, cuda is the GPU that a shard gets. (default: cpu)",
-        ),
-    ] = None
+    engine: Literal["local", "ray"] = _shard_option(
+        "--engine", default="local",
+        help="Threads of this process, or actors of Ray. (default: local)",
+    )  # fmt: skip
+    devices: list[str] | None = _shard_option(
+        "--device",
+        help="Of a shard: cpu, cuda or cuda:N; may be repeated: the shards take them in turn. With "
+        "Ray, cuda is the GPU that a shard gets. (default: cpu)",
+    )
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Cluster`. Raises typer.BadParameter on what is no device."""
         for device in self.devices or ():
             if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
                 raise typer.BadParameter("use cpu, cuda or cuda:N", param_hint="--device")
-            if self.engine is EngineName.local:  # Ray's machines may have what this one lacks
+            if self.engine == "local":  # Ray's machines may have what this one lacks
                 failing_in_one_line(check_device)(device)
-        return {"engine": self.engine.value, "devices": self.devices}
+        return {"engine": self.engine, "devices": self.devices}
 
 
 @in_file(
@@ -80,51 +58,32 @@ class ShardOptions:
 class GraphStreamOptions:
     """What the topics hold: as they were written."""
 
-    directed: Annotated[
-        bool,
-        _option(
-            STREAM,
-            "--directed/--undirected",
-            help="Whether edges have a direction, as for the sink that writes the topic. "
-            "(default: directed)",
-        ),
-    ] = True
-    predecessors: Annotated[
-        bool,
-        _option(
-            STREAM,
-            "--predecessors",
-            help="Read the edges turned round, too, from the topic TOPIC.in: then shards answer "
-            "for in-neighbours.",
-        ),
-    ] = False
-    names: Annotated[
-        bool, _option(STREAM, "--names", help="Vertices go by names: any integer, or text.")
-    ] = False
-    topic: Annotated[
-        str, _option(STREAM, "--topic", help="The sharded topic of updates. (default: updates)")
-    ] = UPDATES
-    queries: Annotated[
-        str, _option(STREAM, "--query-topic", help="That of queries. (default: queries)")
-    ] = QUERIES
-    epoch_interval: Annotated[
-        float | None,
-        _option(
-            STREAM,
-            "--epoch-interval",
-            metavar="SECONDS",
-            min=0.01,
-            help="Take an epoch this often, too, not only when one is asked for.",
-        ),
-    ] = None
-    batch_size: Annotated[
-        int | None, _option(STREAM, "--batch-size", min=1, help="Operations per batch.")
-    ] = None
-    batch_interval: Annotated[
-        float | None,
-        _option(STREAM, "--batch-interval", min=0.0, help="Close a batch after so many seconds."),
-    ] = None
-    kafka: KafkaServers = None
+    directed: bool = _stream_option(
+        "--directed/--undirected", default=True,
+        help="Whether edges have a direction, as for the sink that writes the topic. (default: "
+        "directed)",
+    )  # fmt: skip
+    predecessors: bool = _stream_option(
+        "--predecessors", default=False,
+        help="Read the edges turned round, too, from the topic TOPIC.in: then shards answer for "
+        "in-neighbours.",
+    )  # fmt: skip
+    names: bool = _stream_option(
+        "--names", default=False, help="Vertices go by names: any integer, or text."
+    )
+    topic: str = _stream_option(
+        "--topic", default=UPDATES, help="The sharded topic of updates. (default: updates)"
+    )
+    queries: str = _stream_option(
+        "--query-topic", default=QUERIES, help="That of queries. (default: queries)"
+    )
+    epoch_interval: float | None = _stream_option(
+        "--epoch-interval", metavar="SECONDS", min=0.01,
+        help="Take an epoch this often, too, not only when one is asked for.",
+    )  # fmt: skip
+    batch_size: int | None = _stream_option("--batch-size", min=1, help="Operations per batch.")
+    batch_interval: settings.BatchInterval | None = None
+    kafka: str | None = None
     kafka_config: KafkaConfig = None
     kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
 
@@ -158,32 +117,28 @@ class GraphStreamOptions:
 class KeepingOptions:
     """How checkpoints are taken and kept, and how the command speaks."""
 
-    keep: Annotated[
-        str | None,
-        checkpoint_option(
-            "--keep",
-            metavar="PLACE",
-            help="Copy each shard's checkpoints there: a path, or a URI as s3://bucket/folder. "
-            "A shard whose directory is lost begins with them.",
-        ),
-    ] = None
-    checkpoint_interval: CheckpointInterval = None
-    checkpoint_operations: CheckpointOperations = None
-    log_json: Annotated[
-        bool, typer.Option("--log-json", help="Log what happens to stderr, as JSON lines.")
-    ] = False
+    keep: str | None = option(
+        "--keep", panel=CHECKPOINTS, metavar="PLACE",
+        help="Copy each shard's checkpoints there: a path, or a URI as s3://bucket/folder. A shard "
+        "whose directory is lost begins with them.",
+    )  # fmt: skip
+    checkpoint_interval: settings.CheckpointInterval | None = None
+    checkpoint_operations: settings.CheckpointOperations | None = None
+    log_json: bool = option(
+        "--log-json", default=False, help="Log what happens to stderr, as JSON lines."
+    )
     as_json: JsonOption = False
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Cluster`."""
-        often = checkpoint_settings(self.checkpoint_interval, self.checkpoint_operations)
-        return {"keep": self.keep, **often}
+        often = ("checkpoint_interval", "checkpoint_operations")
+        return {"keep": self.keep, **given({name: getattr(self, name) for name in often})}
 
 
 CheckpointOption = Annotated[
     Path | None,
-    checkpoint_option(
-        "--checkpoint", "-c",
+    typer.Option(
+        "--checkpoint", "-c", rich_help_panel=CHECKPOINTS, show_default=False,
         help="The directory of all shards, and of the socket that other commands reach it by. The "
         "stream resumes if it holds checkpoints.",
     ),

@@ -16,13 +16,12 @@ from ._actions import Actions
 from ._ask import readable
 from ._options import CheckpointOption, GraphStreamOptions, KeepingOptions, ShardOptions
 
-RARE = "checkpoint_interval", "checkpoint_operations", "batch_interval", "kafka"
 LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
 
 
 @failing_in_one_line
 @configured(
-    ShardOptions, GraphStreamOptions, KeepingOptions, rare=RARE, source="source.path",
+    ShardOptions, GraphStreamOptions, KeepingOptions, source="source.path",
     shards="cluster.shards", checkpoint="checkpoints.directory",
 )  # fmt: skip
 def run(

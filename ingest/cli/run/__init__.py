@@ -23,12 +23,14 @@ from ._task import AlgorithmOptions, Target, run
 class SourceOptions(AlgorithmOptions):
     """The same, where --source is the vertex to start from."""
 
-    source_column: Annotated[
-        str | None, column_option("--source-column", help="The column that edges begin at.")
-    ] = None
+    source_column: str | None = column_option("--source-column", "The column that edges begin at.")
 
 
-def _command(algorithm: str, kind: type[AlgorithmOptions]) -> Callable[[], Command]:
+def _command(
+    algorithm: str, kind: type[AlgorithmOptions], aside: tuple[str, ...] = ()
+) -> Callable[[], Command]:
+    """The command of an algorithm. aside: options of every command that are arguments of it."""
+
     def make() -> Command:
         from ... import analyses
 
@@ -36,7 +38,8 @@ def _command(algorithm: str, kind: type[AlgorithmOptions]) -> Callable[[], Comma
         @taking(analyses.OPTIONS[algorithm])
         @sharing(kind)
         def command(target: Target, options: AlgorithmOptions, **given: Any) -> None:
-            run(algorithm, target, options, **given)
+            own = {name: getattr(options, name) for name in aside}
+            run(algorithm, target, options, own, **given)
 
         return command
 
@@ -65,18 +68,6 @@ def _pagerank() -> Command:
     return pagerank
 
 
-def _similar() -> Command:
-    from ... import analyses
-
-    @failing_in_one_line
-    @taking(analyses.OPTIONS["similar"])
-    @sharing(AlgorithmOptions)
-    def similar(target: Target, options: AlgorithmOptions, **given: Any) -> None:
-        run("similar", target, options, {"top": options.top}, **given)
-
-    return similar
-
-
 _PLAIN = (
     ("core", AlgorithmOptions, "Core numbers of the vertices; edge directions are ignored."),
     ("truss", AlgorithmOptions, "Truss numbers of the edges; edge directions are ignored."),
@@ -97,7 +88,7 @@ _COMMANDS = {
     "similar": (
         "The --top vertices whose neighbours are most like a vertex's; edge directions are "
         "ignored.",
-        _similar,
+        _command("similar", AlgorithmOptions, ("top",)),
     ),
     "diversity": (diversity.HELP, diversity.make),
     "bicliques": (bicliques.HELP, bicliques.make),

@@ -16,6 +16,7 @@ from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import AcceptBad, FileOptions
 from .._targets import is_store
+from .._typer import option
 
 if TYPE_CHECKING:
     import lpma
@@ -51,16 +52,14 @@ class ReadOptions(AsOfOptions, FileOptions):
 class AlgorithmOptions(ReadOptions):
     """What every command takes whose algorithm gives values to vertices or edges."""
 
-    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
-    out: Annotated[
-        Path | None, typer.Option(help="A .npz or .csv file to write all values to.")
-    ] = None
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help="A .png file for a plot of the values' distribution, or of what the command names."
-        ),
-    ] = None
+    top: int = option(
+        "--top", default=5, min=0, show_default=True, help="How many of the largest values to show."
+    )
+    out: Path | None = option("--out", help="A .npz or .csv file to write all values to.")
+    plot: Path | None = option(
+        "--plot",
+        help="A .png file for a plot of the values' distribution, or of what the command names.",
+    )
 
 
 def run(
@@ -144,19 +143,20 @@ class Task:
         if self.options.as_json:
             emit({**facts, "top": self.found.top(self.options.top), **files})
         else:
-            _tell(self.found, {**facts, **files}, self.options.top)
+            show_facts({**facts, **files})
+            show_rows(self.found.top(self.options.top), self.found.value)
 
 
 def check_names(out: Path | None, plot: Path | None, pictures: tuple[str, ...]) -> None:
     """Refuse files that cannot be written, before anything is computed."""
     from lpma.file.atomic import check_writable
 
-    for path, suffixes, option in ((out, (".npz", ".csv"), "--out"), (plot, pictures, "--plot")):
+    for path, suffixes, name in ((out, (".npz", ".csv"), "--out"), (plot, pictures, "--plot")):
         if path is None:
             continue
         if path.suffix not in suffixes:
             raise typer.BadParameter(
-                f"the name must end with {' or '.join(suffixes)}", param_hint=option
+                f"the name must end with {' or '.join(suffixes)}", param_hint=name
             )
         check_writable(path)
 
@@ -167,9 +167,9 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, 
     if not path.is_dir() and not is_store(path):
         options.check_unused(target)
         return load_graph(target, directed, options, options.device, screen, options.accept_bad)
-    for option, value in (("--directed/--undirected", directed), (options.said(), options.said())):
-        if value is not None:
-            raise typer.BadParameter(f"{target} is a store already", param_hint=option)
+    said = options.said() if directed is None else "--directed/--undirected"
+    if said is not None:
+        raise typer.BadParameter(f"{target} is a store already", param_hint=said)
     opened = open_as_of(path, options.device, options, contents=True)
     return opened.graph, opened.names
 
@@ -188,11 +188,6 @@ def facts_of(
         "version": s.version,
         **more,
     }
-
-
-def _tell(found: Result, facts: dict[str, Any], top: int) -> None:
-    show_facts(facts)
-    show_rows(found.top(top), found.value)
 
 
 def show_rows(rows: list[dict[str, Any]], value: str) -> None:

@@ -10,49 +10,43 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ...state.vertex_names import VertexNames
-from .. import _options
 from .._console import Screen, telling_outages
 from .._file_options import FileOptions
-from .._options import given
+from .._options import KAFKA, KafkaConfig
 from .._origin import Origin
 from .._pipeline import Progress, run
-from .._targets import KAFKA
+from .._targets import KAFKA as SCHEME
+from .._typer import option
 
 if TYPE_CHECKING:
     import lpma
 
     from ...settings import BatchStats
 
-OF_STREAM = "A live stream"
+_option = partial(option, panel="A live stream")
 
 
 @dataclass(frozen=True)
 class WatchOptions:
     """The options of a command that can watch a live stream."""
 
-    every: Annotated[
-        int,
-        typer.Option(min=1, help="Run again after this many batches.", rich_help_panel=OF_STREAM),
-    ] = 10
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Operations per batch.", rich_help_panel=OF_STREAM)
-    ] = 100_000
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", "-f", help="Wait for more at the end.", rich_help_panel=OF_STREAM),
-    ] = False
-    topics: Annotated[
-        list[str] | None,
-        _options.kafka_option(
-            "--topic", help="A topic of updates; may be repeated. (default: updates)"
-        ),
-    ] = None
-    kafka_config: _options.KafkaConfig = None
+    every: int = _option(
+        "--every", default=10, min=1, show_default=True, help="Run again after this many batches."
+    )
+    batch_size: int = _option(
+        "--batch-size", default=100_000, min=1, show_default=True, help="Operations per batch."
+    )
+    follow: bool = _option("--follow", "-f", default=False, help="Wait for more at the end.")
+    topics: list[str] | None = option(
+        "--topic", panel=KAFKA, help="A topic of updates; may be repeated. (default: updates)"
+    )
+    kafka_config: KafkaConfig = None
 
 
 def watch(
@@ -61,11 +55,11 @@ def watch(
     watching: WatchOptions,
     screen: Screen,
     look: Callable[[int, VertexNames], None],
-    by_name: bool | None,
+    reading: dict[str, Any],
 ) -> dict[str, Any]:
     """Apply the stream's updates to the graph, and call `look` after every so many batches and at
     the end, which with `follow` is when it is interrupted. `look` gets the operations so far and
-    what vertices go by. by_name: whether they go by names; None: not said. Returns counts."""
+    what vertices go by. reading: settings that say how records are read. Returns counts."""
     from ...pipeline.pipeline import Pipeline
 
     batches = looks = 0
@@ -73,7 +67,7 @@ def watch(
         pipeline = opened.enter_context(
             Pipeline(
                 _source(target, graph, watching, opened), graph, replies=_nowhere,
-                dead_letters=_nowhere, batch_size=watching.batch_size, **given({"names": by_name}),
+                dead_letters=_nowhere, batch_size=watching.batch_size, **reading,
             )
         )  # fmt: skip
         progress = Progress(pipeline, screen)
@@ -105,8 +99,8 @@ def _source(target: str, graph: lpma.Graph, watching: WatchOptions, opened: Exit
     from ...types import UPDATES
 
     topics, config = watching.topics, watching.kafka_config
-    if target.startswith(KAFKA):
-        server = target.removeprefix(KAFKA)
+    if target.startswith(SCHEME):
+        server = target.removeprefix(SCHEME)
         origin = Origin(None, server, topics or [UPDATES], config, FileOptions(), None)
         return origin.open(graph.directed, opened)
     if topics is not None or config is not None:

@@ -62,7 +62,7 @@ def _run(
         return
     options.check_unused(target)
     check_names(options.out, options.plot, PICTURES)
-    if (said := options.said(besides_ids=True)) is not None:
+    if (said := options.said(of_fields=False)) is not None:
         raise typer.BadParameter(f"{target} is a stream", param_hint=said)
     import lpma
 
@@ -79,7 +79,7 @@ def _run(
             best = [f"vertex {word_of(row['vertex'])}" for row in task.found.top(1)]
             screen.say(f"after {operations:,} operations: {', '.join(figures + best)}")
 
-        counts = watch(target, graph, watching, screen, look, options.by_name)
+        counts = watch(target, graph, watching, screen, look, options.of_records())
         if options.plot is not None and not task.drawn:
             screen.say(f"no picture in {options.plot}: {target} has no vertex yet")
     task.tell(counts)

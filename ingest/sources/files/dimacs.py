@@ -14,7 +14,7 @@ from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
 from .opening import Block, read_blocks
-from .pieces import Piece, Vertices
+from .pieces import Piece, Vertices, as_promised
 from .reading import Asked, Reading
 from .text import read_text
 from .unpacking import TOP_BYTES, head_of
@@ -36,7 +36,7 @@ def open_dimacs(
     vertices, promised = int(problem[2]), int(problem[3])
     weighted = first is not None and len(first[2].split()) > 2
     places = {"src": 1, "dst": 2} | ({"weight": 3} if weighted else {})
-    if asked.weight == "none":
+    if asked.fields.weight == "none":
         places.pop("weight", None)
     arcs = problem[1].lower() == b"sp"
     reading = Reading(
@@ -45,17 +45,9 @@ def open_dimacs(
         mirror=mirror and not arcs, directed=arcs, chosen=1,
     )  # fmt: skip
 
-    def pieces() -> Iterator[Piece]:
-        found = 0
-        for piece in read_text(_edges(path), replace(reading, named=False)):
-            found += len(piece.columns) + len(piece.bad)
-            yield piece
-        if found < promised:
-            raise SourceError(
-                f"{path}: {found} edges, but {promised} promised: cut short or damaged"
-            )
-
-    return reading, pieces(), lambda: np.arange(vertices)
+    pieces = read_text(_edges(path), replace(reading, named=False))
+    pieces = as_promised(path, pieces, promised, "edges", or_more=True)
+    return reading, pieces, lambda: np.arange(vertices)
 
 
 def _edges(path: Path) -> Iterator[Block]:

@@ -22,8 +22,9 @@ from .text import read_text
 LINE = re.compile(rb"\s*(\S+?)[ \t,;|]+(\S+?)[ \t,;|]+(\{.*\})\s*")
 
 
-def open_edge_dicts(path: Path, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
-    """How the file is read, and its pieces. Raises SourceError, OSError."""
+def open_edge_dicts(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
+    """How the file is read, and its pieces. mirror: of no use, as the file does not say whether its
+    graph is directed. Raises SourceError, OSError."""
     first = next(read_blocks(path, None), Block(b"", 1))
     matches = [LINE.fullmatch(line) for line in first.data.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]]
     found = [_data(match[3]) for match in matches if match is not None]

@@ -20,11 +20,11 @@ from __future__ import annotations
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -46,13 +46,17 @@ from .matrix import open_matrix
 from .metis import open_metis
 from .opening import Block, lines_of, read_blocks
 from .pieces import Array, Piece, Vertices
-from .reading import Asked, Column, Reading
+from .reading import Arguments, Asked, Reading
 from .recognition import format_of
 from .sides import Sides, sides_of
 from .tables import open_parquet
 from .text import read_text
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
+_OPENERS: dict[str, Callable[[Path, Asked, bool], tuple[Any, ...]]] = {
+    "npz": open_npz, "parquet": open_parquet, "mtx": open_matrix, "metis": open_metis,
+    "dimacs": open_dimacs, "edgelist": open_edge_dicts,
+}  # fmt: skip
 NOT_NAMES = ("NULL", "null", "NA", "N/A", "n/a", "nan", "NaN", "None", "NaT")
 
 
@@ -92,6 +96,11 @@ class EdgeFile:
         self._pieces = pieces
         self._vertices = vertices
 
+    @property
+    def left(self) -> int | None:
+        """How many vertices the left side has, if there are two kinds."""
+        return None if self.sides is None else self.sides.left
+
     def vertices(self) -> Array:
         """The vertices, ids or names, that the file has whether or not an edge ends at them: what a
         square matrix has rows for, and an exported `.npz`. Empty if it says nothing of vertices.
@@ -117,27 +126,16 @@ class EdgeFile:
 def read_edges(
     path: str | os.PathLike[str],
     *,
-    source: Column | None = None,
-    target: Column | None = None,
-    weight: Column | None = None,
-    time: Column | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-    names: bool | None = None,
-    kind: Column | None = None,
-    kinds: Mapping[str, str] | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    time_unit: Literal["s", "ms", "us", "ns", "auto"] | None = None,
-    bipartite: bool | None = None,
     format: str | None = None,
     json: Fields | None = None,
     mirror: bool = True,
+    **options: Unpack[Arguments],
 ) -> EdgeFile:
     """Open a file of edges; what is not said is guessed from its first rows, and `reading` tells.
 
     source, target, weight, time: a column each, by its name or its number from 1; "none" for a
     weight or time that is not wanted. Where one is named, weights and times are not guessed.
+    columns: what all columns of text are, in order ("src dst - time"), or a map from field to name.
     header: whether the first line names the columns. separator: of the fields, " " for blanks.
     names: whether vertices go by names, which are text or integers of 64 bits; otherwise they go by
     numbers below 2^32 - 1. kind: the column that says what a row does, in words ("append" or
@@ -159,11 +157,7 @@ def read_edges(
     >>> [len(columns) for columns in edges], edges.left_out.count
     ([2], 0)
     """
-    asked = Asked(
-        source, target, weight, time, header, separator, names, kind=kind, kinds=kinds or {},
-        decimal=decimal, thousands=thousands, time_unit=time_unit, bipartite=bipartite,
-    )  # fmt: skip
-    return open_edges(Path(path), asked, format, json, mirror)
+    return open_edges(Path(path), Asked.of(options), format, json, mirror)
 
 
 def open_edges(
@@ -197,22 +191,14 @@ def _opened(
             raise SourceError(
                 f"{path}: columns and separator apply to text and csv files, but this is {format}"
             )
-        if format == "npz":
-            return EdgeFile(path, *open_npz(path, asked, mirror))
-        if format == "parquet":
-            return EdgeFile(path, *open_parquet(path, asked, mirror))
-        if format == "mtx":
-            return EdgeFile(path, *open_matrix(path, asked, mirror))
-        if format == "metis":
-            return EdgeFile(path, *open_metis(path, asked, mirror))
-        if format == "dimacs":
-            return EdgeFile(path, *open_dimacs(path, asked, mirror))
-        if format in BY_NETWORKX:
-            return EdgeFile(path, *open_by_networkx(path, format, asked, mirror))
-        if format == "edgelist":
-            return EdgeFile(path, *open_edge_dicts(path, asked))
+        if format != "jsonl" and asked.fields.has_defaults:
+            raise SourceError(f"{path}: a default weight or kind is for JSON lines: not {format}")
         if format == "jsonl":
             return EdgeFile(path, *open_json_lines(path, asked, json))
+        if format in BY_NETWORKX:
+            return EdgeFile(path, *open_by_networkx(path, format, asked, mirror))
+        if format in _OPENERS:
+            return EdgeFile(path, *_OPENERS[format](path, asked, mirror))
         return EdgeFile(path, *_open_text(path, format, asked))
 
 
@@ -249,7 +235,13 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
     quoting = None if said == " " else said
     rows: list[str] = []
     comments: list[str] = []
-    for block in _noting_comments(read_blocks(path, quoting), quoting, format, comments):
+    blocks = read_blocks(path, quoting)
+    first = next(blocks, Block(b"", 1))
+    for line in first.data[:SAMPLE_BYTES].split(b"\n"):
+        if line.strip() and not line.lstrip().startswith((b"#", b"%")):
+            break
+        comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
+    for block in without_comments(chain([first], blocks), quoting, format):
         lines = lines_of(block.data[:SAMPLE_BYTES], quoting)
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
@@ -257,18 +249,6 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
         if len(rows) >= SAMPLE_ROWS:
             break
     return rows[:SAMPLE_ROWS], comments
-
-
-def _noting_comments(
-    blocks: Iterator[Block], quoting: str | None, format: str, comments: list[str]
-) -> Iterator[Block]:
-    first = next(blocks, None)
-    if first is not None:
-        for line in first.data[:SAMPLE_BYTES].split(b"\n"):
-            if line.strip() and not line.lstrip().startswith((b"#", b"%")):
-                break
-            comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
-        yield from without_comments(chain([first], blocks), quoting, format)
 
 
 def _body(path: Path, reading: Reading) -> Iterator[Block]:

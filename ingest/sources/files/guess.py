@@ -178,18 +178,9 @@ def guess_rows(
     places = {field: places[field] for field in FIELDS if field in places}
     ends = [row[places[end]] for row in body for end in ("src", "dst") if places[end] < len(row)]
     named, why, whole = _are_names(ends)
-    first = None
-    if (
-        not header
-        and asked.header is None
-        and rows
-        and not are_whole(
-            whole_text(rows[0][places[end]].strip())
-            for end in ("src", "dst")
-            if places[end] < len(rows[0])
-        )
-    ):
-        first = line.strip()[:60]
+    top = [rows[0][places[end]] for end in ("src", "dst") if places[end] < len(rows[0])]
+    may_name = not header and asked.header is None
+    may_name = may_name and not are_whole(whole_text(end.strip()) for end in top)
     moments = [row[places["time"]] for row in body if "time" in places]
     times, since = _times(moments), _since(moments)
     values = [row[places["weight"]] for row in body if places.get("weight", width) < len(row)]
@@ -197,7 +188,7 @@ def guess_rows(
     return Reading(
         str(path), format, columns, places, separator,
         header=line.strip() if header else None,
-        first=first,
+        first=line.strip()[:60] if may_name else None,
         named=named if asked.names is None else asked.names,
         why=why if asked.names is None else "",
         guessed=asked.names is None,
@@ -299,13 +290,10 @@ def _places(
     if given:  # who names columns says which are read
         guessed = {end: place for end, place in guessed.items() if end in ("src", "dst")}
     for end in ("src", "dst"):
-        exported = end in guessed and f"{columns[guessed[end]]}_number" in columns
-        if (
-            body
-            and end in guessed
-            and not exported
-            and not _fit_ends([row[guessed[end]] for row in body])
-        ):
+        place = guessed.get(end)
+        if place is None or f"{columns[place]}_number" in columns:  # an export's are vertices
+            continue
+        if not _fit_ends([row[place] for row in body]):
             del guessed[end]
     unfit = {}
     for field in ("weight", "time"):  # a column that holds something else is not what it is called
@@ -377,7 +365,8 @@ def _by_number(body: Rows, width: int) -> dict[str, int]:
 
 def _are_times(values: list[str]) -> bool:
     values = [value for value in values if value]
-    return _times(values) == "dates" or _is_since_1970([v for v in values if _is_float(v)])
+    numbers = [float(value) for value in values if _is_float(value)]
+    return _times(values) == "dates" or min(numbers, default=0.0) >= SINCE_1970
 
 
 def _rises_since_1970(values: list[str]) -> bool:
@@ -398,10 +387,6 @@ def _fit_ends(values: list[str]) -> bool:
 
 def _is_vertex(value: str) -> bool:
     return DECIMALS.fullmatch(whole_text(value.strip())) is not None or are_whole([value])
-
-
-def _is_since_1970(values: list[str]) -> bool:
-    return bool(values) and min(float(value) for value in values) >= SINCE_1970
 
 
 def _fits(field: str, values: list[str], header: bool) -> bool:
@@ -445,10 +430,10 @@ def _since(values: list[str]) -> tuple[str, str] | None:
 
 def _unit(path: Path, asked: Asked, times: Times, since: tuple[str, str] | None) -> str | None:
     """The unit of times that are numbers, if it was said; "auto": by their size."""
-    if asked.time_unit is None or times == "dates":
+    if asked.fields.time_unit is None or times == "dates":
         return None
-    if asked.time_unit != "auto":
-        return asked.time_unit
+    if asked.fields.time_unit != "auto":
+        return asked.fields.time_unit
     if since is None:
         raise SourceError(
             f"{path}: the first times are not all since 1970 in one unit, s, ms, us or ns: say "
@@ -463,18 +448,13 @@ def _unit(path: Path, asked: Asked, times: Times, since: tuple[str, str] | None)
 def _kinds(
     path: Path, columns: tuple[str, ...], places: dict[str, int], body: Rows, asked: Asked
 ) -> dict[str, int]:
-    """What the words of the column of kinds mean. Raises SourceError on words that mean nothing, in
-    the map or in the first rows."""
+    """What the words of the column of kinds mean. Raises SourceError if they mean nothing."""
     if "kind" not in places:
         return {}
     ours = {**UPDATE_KINDS, "insert": UPDATE_KINDS["append"]}
     numbers = {str(int(kind)): kind for kind in ours.values()}
     known = {word: int(kind) for word, kind in (ours | numbers).items()}
-    for word, kind in asked.kinds.items():
-        if kind.lower() not in known:
-            raise SourceError(f"--kind-map {word}={kind}: kinds are {', '.join(known)}")
-    if asked.kinds:
-        known |= {word.lower(): known[kind.lower()] for word, kind in asked.kinds.items()}
+    known |= {word.lower(): known[kind] for word, kind in asked.fields.kinds.items()}
     found = {row[places["kind"]].strip(): None for row in body}
     other = [word for word in found if word and word.lower() not in known]
     if other and len(other) > TEXT_SHARE * len(found):

@@ -47,12 +47,15 @@ def open_json_lines(
     if fields is not None:
         exact = msgspec.structs.replace(fields, time_unit=None).of_topic()
         roles = {role: name for role, name in exact.by_role().items() if role in FIELDS and name}
-        asked = replace(
-            asked, columns=roles, kinds=fields.kinds, time_unit=fields.time_unit or asked.time_unit
-        )
+        unit = fields.time_unit or asked.fields.time_unit
+        mapping = Fields(kinds=fields.kinds, time_unit=unit)
+        asked = replace(asked, columns=roles, fields=mapping)
     reading = _guessed(path, first.data, asked)
     if exact is None:
-        named = {field: reading.columns[place] for field, place in reading.places.items()}
+        named: dict[str, Any] = {
+            field: reading.columns[place] for field, place in reading.places.items()
+        }
+        named |= {name: getattr(asked.fields, name) for name in ("default_weight", "default_kind")}
         exact = Fields.from_json(named).of_topic()
     exact = msgspec.structs.replace(exact, time_unit=reading.unit or "ms")
     return reading, _pieces(chain([first], blocks), reading, exact)

@@ -11,15 +11,13 @@ HEAD_BYTES = 1 << 13  # read to detect what is no text
 
 LISTS = ("text", "csv", "tsv")  # an edge a line
 BY_NETWORKX = ("graphml", "gexf", "gml", "pajek")
-FORMATS = (
-    *LISTS, "jsonl", "mtx", "metis", "dimacs", "edgelist", *BY_NETWORKX, "parquet", "npz"
-)  # fmt: skip
 CALLED = {
     "text": "text", "csv": "csv", "tsv": "tsv", "jsonl": "JSON lines", "mtx": "Matrix Market",
     "metis": "METIS", "dimacs": "DIMACS", "edgelist": "an edge list of NetworkX",
     "graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek", "parquet": "Parquet",
     "npz": "NumPy's arrays",
 }  # fmt: skip
+FORMATS = tuple(CALLED)
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".json": "jsonl", ".mtx": "mtx", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...types import Rejected
 
+NO_NUMBER = "weight: not a number"
 HEADER_AGAIN = "the header again"  # where files were put together
 MOST_BAD, SHARE_BAD = 10, 0.01  # lines and share of them that may be left out
 FIRST = 3  # lines shown
@@ -61,6 +62,8 @@ class LeftOut:
         hint = ""
         if self._are_names:
             hint = ". Text and any 64-bit integer name vertices with --names"
+        elif self.reasons[NO_NUMBER]:
+            hint = ". Weights are numbers: --weight names another column, --weight none reads none"
         lines = "line" if self.count == 1 else "lines"
         return f"left out {self.count:,} bad {lines} ({by}), the first: {first}{hint}"
 

@@ -19,7 +19,7 @@ from lpma.batch.columns import MAX_VERTEX
 from ...errors import SourceError
 from .comments import emptied
 from .opening import Block, read_blocks
-from .pieces import Piece, Vertices
+from .pieces import Piece, Vertices, as_promised
 from .reading import Asked, Reading
 from .text import read_text
 
@@ -61,19 +61,9 @@ def open_matrix(
 
     size = min(rows, MAX_VERTEX + 1) if rows == columns else 0
 
-    def pieces() -> Iterator[Piece]:
-        found = 0
-        numbers = replace(reading, named=False)
-        more = (replace(block, data=emptied(block.data, None)) for block in blocks)
-        for piece in read_text(chain([body], more), numbers):
-            found += len(piece.columns) + len(piece.bad)
-            yield piece
-        if found != entries:
-            raise SourceError(
-                f"{path}: {found} entries, but {entries} promised: cut short or damaged"
-            )
-
-    return reading, pieces(), lambda: np.arange(size)
+    more = (replace(block, data=emptied(block.data, None)) for block in blocks)
+    pieces = read_text(chain([body], more), replace(reading, named=False))
+    return reading, as_promised(path, pieces, entries, "entries"), lambda: np.arange(size)
 
 
 def _up_to_sizes(blocks: Iterator[Block]) -> Block:

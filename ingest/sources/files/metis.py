@@ -94,7 +94,7 @@ def open_metis(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterato
     if head is None:
         raise SourceError(f"{path}: expected 'vertices edges' in line {number}")
     places = {"src": 0, "dst": 1} | ({"weight": 2} if head.step == 2 else {})
-    if asked.weight == "none":
+    if asked.fields.weight == "none":
         places.pop("weight", None)
     reading = Reading(
         str(path), "metis", ("line", "neighbour", "weight")[: 1 + head.step], places,

@@ -100,6 +100,18 @@ def piece_of(
     return Piece(_columns(table, reading), bad, reading.mirror, reading.stored)
 
 
+def as_promised(
+    path: object, pieces: Iterator[Piece], promised: int, what: str, or_more: bool = False
+) -> Iterator[Piece]:
+    """The pieces. Raises SourceError if their rows are not as many as the file's head says."""
+    found = 0
+    for piece in pieces:
+        found += len(piece.columns) + len(piece.bad)
+        yield piece
+    if found < promised or (found > promised and not or_more):
+        raise SourceError(f"{path}: {found} {what}, but {promised} promised: cut short or damaged")
+
+
 def check_guess(found: Rejected, reading: Reading) -> None:
     """Raise SourceError if a vertex is not the number that it was guessed to be."""
     if found.is_name and reading.guessed and not reading.named:

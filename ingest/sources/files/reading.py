@@ -13,14 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
 
 from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT
 
-from ...errors import SourceError
-from ...fields import TimeUnit
+from ...errors import PipelineError, SourceError
+from ...fields import Field as Column
+from ...fields import Fields, TimeUnit
 from ...formats.kinds import FIELDS
 from ...formats.times import millisecond
 from .kinds import CALLED, format_of_name
@@ -29,7 +30,6 @@ _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
 MISSING = r"\N"  # how databases write a value that is missing; so is an empty field
-Column = str | int  # by its name or its number from 1
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
 UNITS: dict[str, tuple[int, str]] = {  # the smallest number that is one since 1970, by magnitude
@@ -62,31 +62,42 @@ TWO_KINDS = {"item", "item_id", "itemid", "product", "movie", "movieid", "movie_
 KIND_NAMES = ("kind", "op", "operation")  # of columns that may say what each row does
 
 
+class Arguments(TypedDict, total=False):
+    """What functions that read a file take by keyword: see `read_edges`."""
+
+    source: Column | None
+    target: Column | None
+    weight: Column | None
+    time: Column | None
+    kind: Column | None
+    kinds: Mapping[str, str] | None
+    time_unit: TimeUnit | None
+    header: bool | None
+    separator: str | None
+    names: bool | None
+    columns: ColumnNames
+    decimal: str | None
+    thousands: str | None
+    bipartite: bool | None
+
+
 @dataclass(frozen=True)
 class Asked:
     """What the caller says about a file; None: guess.
 
-    source, target, weight, time, kind: a column, by its name or its number from 1; weight and time
-    also "none". separator: of the fields, " " for blanks. header: whether the first row names the
-    columns. names: whether vertices go by names. columns: what the columns are in order, as in
-    "src dst - time", or a map from field to name. kinds: the column's words for kinds of updates →
-    ours. decimal, thousands: the marks within weights. time_unit: of times that are numbers, which
-    become milliseconds; "auto": by their size. bipartite: whether sources and targets are two kinds
-    of vertices."""
+    fields: a column for each, by its name or its number from 1. header: whether the first row names
+    the columns. separator: of the fields, " " for blanks. names: whether vertices go by names.
+    columns: what the columns are in order, as in "src dst - time", or a map from field to name.
+    decimal, thousands: the marks within weights. bipartite: whether sources and targets are two
+    kinds of vertices."""
 
-    source: Column | None = None
-    target: Column | None = None
-    weight: Column | None = None
-    time: Column | None = None
+    fields: Fields = field(default_factory=Fields)
     header: bool | None = None
     separator: str | None = None
     names: bool | None = None
     columns: ColumnNames = None
-    kind: Column | None = None
-    kinds: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     thousands: str | None = None
-    time_unit: TimeUnit | None = None
     bipartite: bool | None = None
 
     def __post_init__(self) -> None:
@@ -95,26 +106,31 @@ class Asked:
                 raise SourceError(f"a mark within numbers is one character, not {mark!r}")
         if self.decimal is not None and self.decimal == self.thousands:
             raise SourceError(f"{self.decimal!r} cannot be the mark of decimals and of thousands")
-        if self.time_unit not in (None, "auto", *UNITS):
-            raise SourceError(f"time_unit {self.time_unit!r}: expected s, ms, us, ns or auto")
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """What these `Arguments` say. Raises SourceError; TypeError for one that is unknown."""
+        said = {name: value for name, value in arguments.items() if value is not None}
+        if unknown := said.keys() - Arguments.__annotations__.keys():
+            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        own = {name: said.pop(name) for name in cls.__annotations__.keys() & said}
+        for role in said.keys() & SHOWN.values():
+            _check_column(role, said[role])
+        try:
+            return cls(Fields(**said), **own)
+        except PipelineError as error:
+            raise SourceError(str(error)) from error
 
     def by_field(self) -> dict[str, Column]:
         """The columns that were named, by field. Raises SourceError."""
-        if isinstance(self.columns, Mapping):
-            if wrong := sorted(set(self.columns) - set(FIELDS)):
-                raise SourceError(f"{', '.join(wrong)}: fields are {', '.join(FIELDS)}")
-            given: dict[str, Any] = dict(self.columns)
-        else:
-            columns = (self.source, self.target, self.weight, self.time, self.kind)
-            named = zip(FIELDS, columns, strict=True)
-            given = {field: name for field, name in named if name is not None}
-        for role, name in given.items():
-            if not isinstance(name, str | int) or isinstance(name, bool):
-                raise SourceError(
-                    f"{SHOWN[role]} {name!r}: a column is given by its name or its number from 1, "
-                    f"not as {type(name).__name__}"
-                )
-        return given
+        if not isinstance(self.columns, Mapping):
+            roles = self.fields.by_role()
+            return {role: name for role in FIELDS if (name := roles[role]) is not None}
+        if wrong := sorted(set(self.columns) - set(FIELDS)):
+            raise SourceError(f"{', '.join(wrong)}: fields are {', '.join(FIELDS)}")
+        for role, name in self.columns.items():
+            _check_column(SHOWN[role], name)
+        return dict(self.columns)
 
     def in_order(self) -> list[str] | None:
         """The fields of the columns in order, if they were given so."""
@@ -122,6 +138,14 @@ class Asked:
             return None
         given = self.columns
         return given.replace(",", " ").split() if isinstance(given, str) else list(map(str, given))
+
+
+def _check_column(role: str, name: object) -> None:
+    if type(name) not in (str, int):
+        raise SourceError(
+            f"{role} {name!r}: a column is given by its name or its number from 1, not as "
+            f"{type(name).__name__}"
+        )
 
 
 @dataclass(frozen=True)

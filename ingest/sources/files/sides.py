@@ -17,7 +17,7 @@ import numpy as np
 from lpma.batch.columns import MAX_VERTEX, Columns
 
 from ...errors import SourceError
-from .pieces import Array, Piece
+from .pieces import Piece
 from .reading import Reading
 
 
@@ -43,7 +43,10 @@ class Sides:
         """The rows with ends of two kinds."""
         dst: Any = columns.dst
         if self.names != ([], []):
-            return columns.replace(dst=_with_before(dst, self.before)) if self.before else columns
+            if not self.before:
+                return columns
+            names = [f"{self.before}{name}" for name in dst.tolist()]
+            return columns.replace(dst=np.array(names, object))
         return columns.replace(dst=dst + np.uint32(self.left))
 
 
@@ -78,7 +81,3 @@ def _distinct(end: Any) -> list[Any]:
         names: list[Any] = end.unique().to_pylist()
         return names
     return list(dict.fromkeys(end.tolist()))
-
-
-def _with_before(end: Any, before: str) -> Array:
-    return np.array([f"{before}{name}" for name in end.tolist()], object)

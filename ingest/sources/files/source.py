@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from ...arguments import by_name
 from ...errors import OffsetError, SourceError
-from ...fields import Fields, TimeUnit
+from ...fields import Fields
 from ...formats.names import names_of
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
@@ -27,24 +27,24 @@ from .edges import EdgeFile, as_source_errors, open_edges
 from .kinds import FORMATS
 from .left_out import MAX_CHARACTERS
 from .pieces import Value
-from .reading import KIND_NAMES, Asked, Column, ColumnNames
+from .reading import KIND_NAMES, Arguments, Asked
 from .recognition import format_of
 
 KEPT_LINES = 1000  # bad lines that are remembered
+# What identities keep, in this order; of the second, what was said.
+_ROLES = ("source", "target", "weight", "time", "header")
+_MORE = ("kind", "kinds", "decimal", "thousands", "time_unit", "bipartite")
 
 
 class FileSource(Source):
     """The operations of the edge list `path`, as a Source with one partition.
 
     format: as `read_edges` has it; None: by content, then by name.
-    columns: what the columns of a text file are, in order ("src dst - time"), or a map from field
-    to header name ({"src": "user", "dst": "item"}); None: guessed, as `read_edges` does.
     rate: operations per second, None for as fast as they are read. chunk: operations a poll, at
-    most. mirror: as `read_edges` has it; say False for an undirected graph. names: whether any
-    64-bit integer or text names a vertex; None: guessed. If so, the pipeline or its graph needs
-    names=True. json: the fields of JSON lines, if their names differ from the default.
-    source, target, weight, time, header, kind, kinds, decimal, thousands, time_unit,
-    bipartite: as `read_edges` has them. Raises SourceError if the file cannot be read as such.
+    most. mirror: as `read_edges` has it; say False for an undirected graph. json: the
+    fields of JSON lines, if their names differ from the default. options: as `read_edges` has them;
+    where vertices go by names, the pipeline or its graph needs names=True. Raises SourceError if
+    the file cannot be read as such.
 
     `reading` says how the file is read.
 
@@ -61,26 +61,13 @@ class FileSource(Source):
         path: str | os.PathLike[str],
         *,
         format: str | None = None,
-        columns: ColumnNames = None,
-        delimiter: str | None = None,
         rate: float | None = None,
         chunk: int = 50_000,
         mirror: bool = True,
-        names: bool | None = None,
         json: Fields | None = None,
-        source: Column | None = None,
-        target: Column | None = None,
-        weight: Column | None = None,
-        time: Column | None = None,
-        header: bool | None = None,
-        kind: Column | None = None,
-        kinds: Mapping[str, str] | None = None,
-        decimal: str | None = None,
-        thousands: str | None = None,
-        time_unit: TimeUnit | None = None,
-        bipartite: bool | None = None,
         clock: Callable[[], float] = monotonic,
         ids: Ids | None = None,
+        **options: Unpack[Arguments],
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
@@ -95,20 +82,17 @@ class FileSource(Source):
             )
         if chunk < 1 or not (rate is None or rate > 0):
             raise SourceError("chunk and rate are positive")
-        said = None
+        names = options.get("names")
         if names is not None or ids is not None:
-            said = by_name(False if names is None else names, ids, SourceError)
+            names = by_name(False if names is None else names, ids, SourceError)
         self.json = json and json.of_topic()
-        self._options = (columns, delimiter, mirror)
-        self._named: dict[str, Any] = {
-            "source": source, "target": target, "weight": weight, "time": time, "header": header,
-        }  # fmt: skip
-        more = {
-            "kind": kind, "kinds": kinds and dict(kinds), "decimal": decimal,
-            "thousands": thousands, "time_unit": time_unit and str(time_unit),
-            "bipartite": bipartite,
-        }  # fmt: skip
-        self._more: dict[str, Any] = {name: x for name, x in more.items() if x or x is False}
+        self._asked = Asked.of(options)
+        said: dict[str, Any] = {**options, "kinds": dict(options.get("kinds") or {})}
+        self._options = (said.get("columns"), said.get("separator"), mirror)
+        self._named = {name: said.get(name) for name in _ROLES}
+        self._more = {
+            name: said[name] for name in _MORE if said.get(name) or said.get(name) is False
+        }
         self._chunk = chunk
         self._rate = rate
         self._clock = clock
@@ -116,17 +100,14 @@ class FileSource(Source):
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.path.name)[:MAX_TEXT_BYTES]
         self.partition = Partition(name, 0)
         # Guessed once: a line that would have it otherwise is a bad line.
-        self.names = self._opened(None).reading.named if said is None else said
+        self.names = self._opened(None).reading.named if names is None else names
         self._rewind()
         if self.reading.directed is not False:  # it reads the same, so it has the same identity
-            self._options = (columns, delimiter, True)
+            self._options = (*self._options[:2], True)
 
     def _opened(self, names: bool | None) -> EdgeFile:
-        columns, delimiter, mirror = self._options
-        asked = Asked(
-            **self._named, **self._more, separator=delimiter, names=names, columns=columns
-        )
-        return open_edges(self.path, asked, self.format, self.json, mirror)
+        asked = replace(self._asked, names=names)
+        return open_edges(self.path, asked, self.format, self.json, self._options[2])
 
     def values(self) -> Iterator[Value]:
         """All that it holds, from its beginning, whatever the rate. It stays where it stands."""
@@ -239,11 +220,11 @@ class FileSource(Source):
 
     def _read_as(self) -> dict[str, Any] | None:
         """How it is read, as JSON has it; None if JSON would not give the same back."""
-        columns, delimiter, mirror = self._options
+        columns, separator, mirror = self._options
         if not isinstance(columns, str | list | dict | None):
             return None
         return {
-            "format": self.format, "columns": columns, "delimiter": delimiter, "mirror": mirror,
+            "format": self.format, "columns": columns, "delimiter": separator, "mirror": mirror,
             "names": self.names, "json": self.json and self.json.to_json(), **self._named,
             **self._more,
         }  # fmt: skip
@@ -251,8 +232,8 @@ class FileSource(Source):
     @classmethod
     def again(cls, path: str | os.PathLike[str], read_as: Mapping[str, Any]) -> Self:
         """A file read as the identity of an earlier source says. Raises as the constructor."""
-        json = read_as["json"]
-        return cls(path, **{**read_as, "json": json and Fields.from_json(json)})
+        given = {**read_as, "json": read_as["json"] and Fields.from_json(read_as["json"])}
+        return cls(path, separator=given.pop("delimiter"), **given)
 
 
 class _AsIs(str):

@@ -22,7 +22,7 @@ from ...types import Rejected
 from .guess import guess_rows
 from .pieces import Array, Fault, Faults, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
-from .values import judged, kinds_of, milliseconds, with_integers
+from .values import judged, milliseconds, of_text, with_integers
 
 BATCH_ROWS = 1 << 17
 SAMPLE_ROWS = 1000
@@ -195,19 +195,17 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any
             faults.setdefault(row, Fault(f"{field}: empty"))
         column = column.fill_null("?" if text else pyarrow.scalar(0, column.type))
     try:
-        if end and text and reading.named:
+        if text and not end:
+            return _of_text(field, column, reading, faults)
+        if text and reading.named:
             return column
         if end and types.is_floating(column.type):
             return _whole(field, as_numpy(column.cast(pyarrow.float64())), faults)
         if end and types.is_decimal(column.type):
             return as_numpy(column.cast(pyarrow.int64()))
-        if field == "kind" and text:
-            return _kinds(column, reading, faults)
         if end or field == "kind":
             if types.is_integer(column.type):
                 return as_numpy(column)
-        elif text:
-            return _of_text(field, column, reading, faults)
         elif field == "weight":
             return as_numpy(column.cast(pyarrow.float64()))
         elif types.is_integer(column.type):
@@ -225,27 +223,13 @@ def _as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any
 
 
 def _of_text(field: str, column: Any, reading: Reading, faults: Faults) -> Array:
-    """A column of text as weights or times; in `faults` the rows where one is neither."""
+    """A column of text as weights, times or kinds; in `faults` the rows where one is none."""
     import pyarrow
 
     try:
-        if field == "weight" and reading.decimal_point == "." and not reading.thousands:
-            return as_numpy(column.cast(pyarrow.float64()))
-        if field == "time" and reading.times == "dates":
-            return milliseconds(column)
-    except pyarrow.ArrowInvalid:
-        pass  # which rows are bad is found one by one
-    values: Array = judged(field, column.to_pylist(), reading, faults)
-    return values
-
-
-def _kinds(column: Any, reading: Reading, faults: Faults) -> Array:
-    import pyarrow
-
-    try:
-        return kinds_of(column, reading)
-    except pyarrow.ArrowInvalid:
-        values: Array = judged("kind", column.to_pylist(), reading, faults)
+        return of_text(field, column, reading)
+    except pyarrow.ArrowInvalid:  # which rows are bad is found one by one
+        values: Array = judged(field, column.to_pylist(), reading, faults)
         return values
 
 

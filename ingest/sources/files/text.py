@@ -28,16 +28,7 @@ from .opening import Block, lines_of
 from .pieces import NO_COLUMNS, Fault, Faults, Piece, piece_of
 from .quotes import marked, quotes_of, without_blanks_before
 from .reading import Reading
-from .values import (
-    as_names,
-    judged,
-    judged_flags,
-    kinds_of,
-    milliseconds,
-    plain_numbers,
-    with_integers,
-    without_padding,
-)
+from .values import as_names, judged, judged_flags, of_text, with_integers, without_padding
 
 Array = npt.NDArray[Any]
 
@@ -203,12 +194,8 @@ def _typed(
         if is_number is not None:
             return with_integers(texts, is_number)
         return as_names(texts, reading.whole)
-    if name == "kind":
-        return kinds_of(array, reading)
-    if name == "weight" and reading.thousands:
-        return as_numpy(plain_numbers(array, reading))
-    if name == "time" and reading.times == "dates":
-        return milliseconds(array)
+    if pyarrow.types.is_string(array.type):
+        return of_text(name, array, reading)
     values = as_numpy(array)
     if name in ("src", "dst") and reading.whole:
         if not ((np.abs(values) < _EXACT) & (np.trunc(values) == values)).all():

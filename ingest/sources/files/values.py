@@ -19,6 +19,7 @@ from lpma.arguments.arrow import as_numpy
 from ...errors import RecordError
 from ...formats.names import plain_name
 from ...formats.times import NOT_A_DATE, millisecond
+from .left_out import NO_NUMBER
 from .pieces import Fault, Faults
 from .quotes import BLANKS
 from .reading import MISSING, Reading, whole_text
@@ -74,18 +75,12 @@ def as_names(array: Any, whole: bool = False) -> Any:
 
 def mixed_names(array: Any) -> Any:
     """The same where some are integers and some are not. What cannot be a name stays text."""
-    import pyarrow
-
     entries = array.dictionary_encode()
     found = np.empty(len(entries.dictionary), object)
     found[:] = [_name(text) for text in entries.dictionary.to_pylist()]
     if all(isinstance(name, str) for name in found):
         return array
     column = found[as_numpy(entries.indices)]
-    return _unnamed_to_text(column, pyarrow)
-
-
-def _unnamed_to_text(column: Array, pyarrow: Any) -> Any:
     if all(type(name) is int and name >= 0 for name in column):
         return column.astype(np.uint64)
     return column
@@ -161,7 +156,7 @@ def judged(
         number: Callable[[str], Any] = _number
         if reading.decimal_point != "." or reading.thousands:
             values = [_plain_number(value, reading) for value in values]
-        return _converted(values, number, Fault("weight: not a number"), faults, np.float64)
+        return _converted(values, number, Fault(NO_NUMBER), faults, np.float64)
     if reading.times == "dates":
         return _converted(values, millisecond, Fault(f"time: {NOT_A_DATE}"), faults, np.int64)
     return _converted(values, _cut_time, Fault("time: not a number of 64 bits"), faults, np.int64)
@@ -202,28 +197,28 @@ def _plain_number(value: str, reading: Reading) -> str:
     return value if point == "." else value.replace(".", "?").replace(point, ".")
 
 
-def plain_numbers(array: Any, reading: Reading) -> Any:
-    """A column of text as numbers. Raises ArrowInvalid."""
+def of_text(name: str, array: Any, reading: Reading) -> Array:
+    """A column of text as kinds, weights or dates, by Arrow's kernels. Raises ArrowInvalid."""
     import pyarrow
     import pyarrow.compute as pc
 
-    array = pc.replace_substring(pc.ascii_trim_whitespace(array), reading.thousands, "")
+    if name == "kind":
+        words = pyarrow.array(list(reading.kinds), pyarrow.string())
+        found = pc.index_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), words)
+        if found.null_count:
+            raise pyarrow.ArrowInvalid("a word that is no kind")
+        return np.array(list(reading.kinds.values()), np.int64)[as_numpy(found)]
+    if name == "time" and reading.times == "dates":
+        return milliseconds(array)
+    if name != "weight":
+        raise pyarrow.ArrowInvalid("to be judged one by one")
+    array = pc.ascii_trim_whitespace(array)
+    if reading.thousands:
+        array = pc.replace_substring(array, reading.thousands, "")
     if reading.decimal_point != ".":
         array = pc.replace_substring(array, ".", "?")
         array = pc.replace_substring(array, reading.decimal_point, ".")
-    return array.cast(pyarrow.float64())
-
-
-def kinds_of(array: Any, reading: Reading) -> Array:
-    """A column of text as numbers of `lpma.Kind`. Raises ArrowInvalid."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    words = pyarrow.array(list(reading.kinds), pyarrow.string())
-    found = pc.index_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), words)
-    if found.null_count:
-        raise pyarrow.ArrowInvalid("a word that is no kind")
-    return np.array(list(reading.kinds.values()), np.int64)[as_numpy(found)]
+    return as_numpy(array.cast(pyarrow.float64()))
 
 
 def _cut_time(value: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -47,9 +48,12 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_help(command: list[str]) -> None:
+def test_every_command_has_help(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     text = run(*command, "--help").stdout
     assert "Usage" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search(r"--\S*…|[a-z]…", text)  # nothing is cut
     if command and command not in (["query"], ["plot"], ["checkpoint"], ["run"]):
         assert "--json" in text
 

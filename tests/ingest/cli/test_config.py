@@ -50,6 +50,13 @@ limit = 4
     assert (rest["operations"], rest["resumed"]) == (1, True)
 
 
+def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    config = tmp_path / "stream.toml"
+    config.write_bytes(b"\xef\xbb\xbf[batches]\r\nsize = 7\r\n")
+    told = run("ingest", "s.log", "--config", config, "--write-config").stdout
+    assert tomllib.loads(told)["batches"] == {"size": 7}
+
+
 def test_lists_and_numbers(tmp_path: Path) -> None:
     config = written(tmp_path, """\
 kafka = {servers = ["a:1", "b:2"], topics = ["updates"]}
@@ -65,7 +72,7 @@ results = {track = ["core", "triangles"], alerts = ["core >= 3"]}
 def test_what_is_written_says_the_same_again(tmp_path: Path) -> None:
     given = [
         "ingest", "--kafka", "h:1", "--topic", "a", "--topic", 'b "c"', "-c", tmp_path / "state",
-        "--undirected", "--weight-dtype", "float64", "--src-field", "user", "--window", "24h",
+        "--undirected", "--weight-dtype", "float64", "--source", "user", "--window", "24h",
         "--names", "--accept-gap", "--track", "core", "--alert", "core >= 2", "--serve", 8080,
         "--follow", "--from-offsets", "earliest",
     ]  # fmt: skip
@@ -263,7 +270,8 @@ def test_a_wrong_key_is_told(said: str, told: str) -> None:
 @pytest.mark.parametrize("command, option, key", [
     ("ingest", "--late", "records.late"), ("ingest", "--no-times", "graph.times"),
     ("ingest", "--ids", "records.names"), ("serve", "--tls-cert", "serve.tls_cert"),
-    ("ingest", "--rate", "file.rate"),
+    ("ingest", "--rate", "file.rate"), ("ingest", "--decimal", "file.decimal"),
+    ("ingest", "--kind-map", "fields.kinds"), ("ingest", "--max-hops", "batches.max_hops"),
 ])  # fmt: skip
 def test_an_option_that_went_names_its_key(command: str, option: str, key: str) -> None:
     told = run(command, "x.log", option, "x", status=2).stderr

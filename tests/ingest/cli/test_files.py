@@ -162,7 +162,8 @@ nothing
 """
 
 
-FIELDS = ("--src-field", "user", "--dst-field", "item")
+ENDS = ("--source", "a", "--target", "b")
+FIELDS = ("--source", "user", "--target", "item")
 
 
 @pytest.mark.parametrize("command", ["load", "ingest"])
@@ -180,7 +181,7 @@ def test_json_lines(tmp_path: Path, command: str, name: str) -> None:
     assert found["unused_columns"] == ["n", "at"]
     said = " ".join(result.stderr.split())
     assert "2 columns unused (n, at)" in said
-    columns = ("--weight-field", "n", "--time-field", "at", "--names")
+    columns = ("--weight", "n", "--time", "at", "--names")
     run(*saving(command, path, store, *FIELDS, *columns))
     (edge,) = document("query", "edge", store, "bob", "5")["results"]
     assert (edge["weight"], edge["time"]) == (4, 9)
@@ -199,13 +200,32 @@ def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
     path.write_text(JSON_LINES)
     run("ingest", path, "-c", state, *FIELDS, "--names", "--limit", 1)
     assert document("ingest", path, "-c", state)["total_operations"] == 3
-    run("ingest", path, "-c", state, "--src-field", "item", "--dst-field", "user", status=1)
+    run("ingest", path, "-c", state, "--source", "item", "--target", "user", status=1)
     assert document("query", "degree", state, "ann")["results"][0]["degree"] == 2
 
 
-def test_json_fields_of_a_file_without_json_are_refused(own: Path, tmp_path: Path) -> None:
-    run("load", own, tmp_path / "g", *FIELDS, status=2)
-    assert ".jsonl" in run("ingest", own, "--save", tmp_path / "g", *FIELDS, status=1).stderr
+@pytest.mark.parametrize("unit", ["s", "auto"])
+def test_json_lines_with_times_in_a_unit(tmp_path: Path, unit: str) -> None:
+    path, store = tmp_path / "e.jsonl", tmp_path / "g.lpma"
+    path.write_text('{"user": 1, "item": 2, "at": 1700000000}\n')
+    for command in ("load", "ingest"):
+        run(*saving(command, path, store, *FIELDS, "--time", "at", "--time-unit", unit))
+        (edge,) = document("query", "edge", store, 1, 2)["results"]
+        assert edge["time"] == 1_700_000_000_000
+    path.write_text('{"from": 1, "to": 2, "n": 3}\n')  # what is not named is guessed
+    for command in ("load", "ingest"):
+        run(*saving(command, path, store, "--weight", "n"))
+        assert document("query", "edge", store, 1, 2)["results"][0]["weight"] == 3
+
+
+def test_fields_of_a_file_without_json_are_its_columns(own: Path, tmp_path: Path) -> None:
+    for command in (("load", own, tmp_path / "g"), ("ingest", own, "--save", tmp_path / "g")):
+        told = run(*command, *FIELDS, status=1).stderr
+        assert "no column 'user' for the source: the columns are 'from', 'to'" in told
+        assert not (tmp_path / "g").exists()
+    default = ("--set", "fields.default_weight=2")
+    told = run("ingest", own, "--save", tmp_path / "g", *default, status=1)
+    assert "not JSON lines, as a .jsonl has them" in told.stderr
     (tmp_path / "e.jsonl").write_text('{"src": 1, "dst": 2}\n')
     assert document("run", "core", tmp_path / "e.jsonl")["edges"] == 1
 
@@ -326,12 +346,21 @@ def test_what_a_row_does_by_options(tmp_path: Path) -> None:
     said = run("load", path, store, "--kind", "op", status=1).stderr
     assert "'follow', 'unfollow'" in said
     assert not store.exists()
-    kinds = ("--kind", "op", "--kind-map", "follow=insert,unfollow=delete")
-    for command in ("load", "ingest"):
-        run(*saving(command, path, store, *kinds))
+    words = "follow=insert,unfollow=delete"
+    ways = ("load", "--kind-map", words), ("ingest", "--set", f"fields.kinds={words}")
+    for command, *kinds in ways:
+        run(*saving(command, path, store, "--kind", "op", *kinds))
         assert lpma.Graph.load(store, "cpu").num_edges == 1
     run("load", path, store, "--kind", "op", "--kind-map", "follow", status=2)
     run("load", path, store, "--decimal", ",,", status=2)
+
+
+def test_text_in_a_column_of_weights_has_a_hint(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("a,b,w\n" + "1,2,heavy\n" * 12 + "2,3,4\n")
+    told = run("load", path, tmp_path / "g.lpma", *ENDS, "--weight", "w", status=1).stderr
+    assert "--weight none reads none" in told
+    run("load", path, tmp_path / "g.lpma", *ENDS, "--weight", "none")
 
 
 @pytest.mark.parametrize("text", ["1,2\n2,3\n", '{"src":1,"dst":2}\n{"src":2,"dst":3}\n'])

@@ -80,7 +80,7 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
         query = ingest.encode_query("q", lpma.Kind.SUCCESSORS, "alice", names=True)
         log.produce(ingest.types.QUERIES, query)
     command = ["ingest", path, "--checkpoint", checkpoint]
-    fields = ["--src-field", "user", "--dst-field", "item", "--time-field", "at"]
+    fields = ["--source", "user", "--target", "item", "--time", "at"]
     late = ["--names", "--set", "records.late=dead-letter", "--set", "records.max_lateness=50"]
     found = document(*command, *fields, *late, "--limit", 1)
     assert (found["operations"], found["resumed"]) == (1, False)
@@ -92,9 +92,24 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
     assert isinstance(polled.value, bytes)
     assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
     run(*command, "--no-names", status=1)
-    run(*command, "--src-field", "who", status=1)
+    run(*command, "--source", "who", status=1)
     assert document("query", "degree", checkpoint, "alice")["results"][0]["degree"] == 1
     run(*command, "--set", "records.late=drop", status=2)
+
+
+def test_a_log_of_json_with_words_for_kinds_and_a_unit_of_times(tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
+    with ingest.SqliteLog(path) as log:
+        for word, item in (("follow", 2), ("follow", 3), ("unfollow", 2)):
+            value = {"user": 1, "item": item, "at": 1_700_000_000, "op": word}
+            log.produce(ingest.types.UPDATES, json.dumps(value).encode())
+    fields = ["--source", "user", "--target", "item", "--time", "at", "--kind", "op"]
+    more = ["--time-unit", "s", "--set", "fields.kinds=follow=insert,unfollow=delete"]
+    found = document("ingest", path, "--checkpoint", checkpoint, *fields, *more)
+    assert (found["operations"], found["edges"], found["rejected"]) == (3, 1, 0)
+    (edge,) = document("query", "edge", checkpoint, 1, 3)["results"]
+    assert (edge["found"], edge["time"]) == (True, 1_700_000_000_000)
+    run("ingest", path, "--save", tmp_path / "g", *fields, "--time-unit", "auto", status=1)
 
 
 def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_dry_run_reads_as_it_is_told(topics: Topics, tmp_path: Path) -> None:
     values = [json.dumps({"user": u, "item": v, "at": t}).encode() for u, v, t in rows]
     topics.produce(topics.updates, *values)
     options = ["--from-offsets", f"{topics.updates}:0=6,{topics.queries}=latest", "--dry-run",
-               "--src-field", "user", "--dst-field", "item", "--time-field", "at",
+               "--source", "user", "--target", "item", "--time", "at",
                "--names", "--set", "records.late=dead-letter",
                "--set", "records.max_lateness=50"]  # fmt: skip
     found = document(*topics.ingest, *options)

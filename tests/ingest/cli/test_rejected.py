@@ -88,7 +88,7 @@ def test_only_the_first_thousand_records_are_judged(form: str, tmp_path: Path) -
     good, bad, more = ingest.encode_row(1, 2), b"no record", []
     if form == "json":
         good, bad = b'{"u": 1, "v": 2}', b'{"src": 1, "dst": 2}'
-        more = ["--src-field", "u", "--dst-field", "v"]
+        more = ["--source", "u", "--target", "v"]
     elif form == "names":
         good, more = ingest.encode_row("a", "b", names=True), ["--names"]
     for count, status in ((999, 0), (1000, 1)):
@@ -250,4 +250,4 @@ def test_records_of_json_are_recognised(tmp_path: Path) -> None:
     for more in ([], ["--dry-run"], ["--names"]):
         said = run("ingest", path, "-c", tmp_path / "c", *more, status=1).stderr
         assert "looks like JSON with user, item, at" in said
-        assert "--src-field user" in said
+        assert "--source user" in said

@@ -66,7 +66,7 @@ def test_a_topic_is_written_beside_the_one_that_is_read(tmp_path: Path) -> None:
     assert (found["operations"], found["target"]) == (20, str(path))
     assert edges_in(path, "split").keys() == {(u, u + 1) for u in range(20)}
     assert edges_in(path, "split.in").keys() == {(u + 1, u) for u in range(20)}
-    options = ["--from-topic", "more", "--src-field", "src", "--dst-field", "dst"]
+    options = ["--from-topic", "more", "--source", "src", "--target", "dst"]
     options += ["--partitions", 3, "-c", tmp_path / "json", "--queries"]
     refused = run("repartition", path, "other", *options, "asked", status=1)
     assert "has the queries of 'split'" in refused.stderr

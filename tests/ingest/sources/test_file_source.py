@@ -42,7 +42,7 @@ def test_columns_by_number_name_and_header(write: Write) -> None:
     named = write("d.csv", 'time,Target,note,SOURCE,rating\n10,2,"x",1,.5\n20,"4",y,3,-2\n')
     assert edges(named, columns={"src": "SOURCE", "dst": "Target"}) == plain((1, 2), (3, 4))
     assert edges(named) == expected
-    assert edges(write("e.csv", "1;2\n"), delimiter=";") == plain((1, 2))
+    assert edges(write("e.csv", "1;2\n"), separator=";") == plain((1, 2))
     assert edges(write("f.txt", "src dst kind\n1 2 0\n1 2 1\n"), kind="kind") == [
         (1, 2, 1.0, None, 0),
         (1, 2, 1.0, None, 1),
@@ -192,7 +192,7 @@ def test_identity_changes_with_the_file_and_its_reading(write: Write) -> None:
         {"columns": {"src": "a", "dst": "b"}},
         {"columns": ("src", "dst", "-")},
         {"source": "b", "target": "a", "weight": "none", "time": "t", "header": True},
-        {"delimiter": ";", "names": True, "mirror": False},
+        {"separator": ";", "names": True, "mirror": False},
         {"format": "jsonl", "json": Fields("a", "b", time="t")},
     ],
     ids=str,
@@ -200,7 +200,7 @@ def test_identity_changes_with_the_file_and_its_reading(write: Write) -> None:
 def test_an_identity_says_how_to_read_the_file_again(write: Write, options: dict[str, Any]) -> None:
     """Through the JSON of a checkpoint, too."""
     text = '{"a": 1, "b": 2, "t": 3}\n' if "json" in options else "a,b,t\n1,2,3\n"
-    path = write("a.csv", text.replace(",", options.get("delimiter", ",")))
+    path = write("a.csv", text.replace(",", options.get("separator", ",")))
     source = FileSource(path, **options)
     kept = State(source.identity(), {}).to_json()
     identity = State.from_json(json.loads(json.dumps(kept)), []).identity

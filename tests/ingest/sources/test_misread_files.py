@@ -274,7 +274,7 @@ def test_words_that_are_no_kinds_are_refused_before_anything_is_read(tmp_path: P
     kinds = {"follow": "insert", "unfollow": "delete"}
     (columns,) = ingest.read_edges(path, kind="op", kinds=kinds)
     assert columns.kind.tolist() == [0, 1]
-    with pytest.raises(ingest.SourceError, match="follow=become: kinds are"):
+    with pytest.raises(ingest.SourceError, match="follow: 'become': expected one of append"):
         ingest.read_edges(path, kind="op", kinds={"follow": "become"})
 
 

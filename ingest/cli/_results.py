@@ -1,8 +1,11 @@
-"""`--track` and `--alert` of `lpma ingest`: figures that are kept, and who is told of them."""
+"""What leaves a stream: the figures that are tracked, alerts, and a file for them that has no other
+use here."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 
@@ -25,7 +28,7 @@ def shared_out(
     """The rules that leave with the results, and those for watchers of the service: a rule of a
     tracked figure is for both. Raises typer.BadParameter on one that nobody here knows.
 
-    >>> from ingest.cli._alerting import shared_out
+    >>> from ingest.cli._results import shared_out
     >>> shared_out(["core > 2", "lag > 9"], ["core"], publishes=True, serves=True)
     (['core > 2'], ['core > 2', 'lag > 9'])
     """
@@ -48,3 +51,27 @@ def shared_out(
     except PipelineError as error:
         raise typer.BadParameter(str(error), param_hint="--alert") from error
     return leaving, [text for text, name in names.items() if name in of_service]
+
+
+def check_results_file(
+    file: Path, used: Sequence[tuple[str, Path | None]], checkpoint: Path | None
+) -> None:
+    """Raise typer.BadParameter if the file is `used` for something else, SourceError if it can hold
+    no results."""
+    from ..results.tail import check_holds_results
+
+    real = Path(os.path.realpath(file))
+    for use, path in used:
+        if path is not None and (
+            real == Path(os.path.realpath(path))
+            or (file.exists() and path.exists() and os.path.samefile(file, path))
+        ):
+            raise typer.BadParameter(
+                f"{file} is {use}: name another file", param_hint="--results-file"
+            )
+    if checkpoint is not None and Path(os.path.realpath(checkpoint)) in (real, *real.parents):
+        raise typer.BadParameter(
+            f"{file} lies in the directory of --checkpoint: name a file elsewhere",
+            param_hint="--results-file",
+        )
+    check_holds_results(file)
