@@ -35,7 +35,10 @@ def instruction(returns: Any, *takes: Any) -> Callable[[Callable[..., Any]], Any
     type `returns`, or None for void."""
 
     def made(emit: Callable[..., Any]) -> Any:
-        def define(typingctx: Any, *_: Any) -> Any:
+        def define(typingctx: Any, *given: Any) -> Any:
+            if len(given) < len(takes):
+                raise TypeError(f"{emit.__name__}: missing {len(takes) - len(given)} arguments")
+
             def codegen(context: Any, builder: Any, signature: Any, given: Any) -> Any:
                 result = emit(context, builder, *given)
                 return context.get_dummy_value() if result is None else result
