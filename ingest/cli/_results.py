@@ -58,7 +58,7 @@ def check_results_file(
 ) -> None:
     """Raise typer.BadParameter if the file is `used` for something else, SourceError if it can hold
     no results."""
-    from ..results.tail import check_holds_results
+    from ..results.sinks import check_holds_results
 
     real = Path(os.path.realpath(file))
     for use, path in used:

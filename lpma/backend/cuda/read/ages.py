@@ -17,8 +17,8 @@ import numpy as np
 from ....cuda import driver
 from ....cuda.driver import Array
 from ....cuda.launch import blocks_for
-from ..launch.kernels import launch_on
 from ...defaults import SAMPLED_SEGMENTS
+from ..launch.kernels import launch_on
 from ..launch.options import THREADS
 from ..store.segments import Segments
 from .reader import Reader
