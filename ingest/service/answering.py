@@ -37,7 +37,7 @@ from asyncio import Future
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -267,8 +267,9 @@ class _Together:
         rest = degrees(reader.count, vertices[first:], now + (self._until - now) / 2)
         sizes = np.concatenate([sizes, rest])
         known = int(np.searchsorted(needs, len(sizes), "right"))
-        places = np.split(where[: self._ends[known - 1]], self._ends[: known - 1])
-        rows = [int(sizes[each].sum()) for each in places]
+        ends = np.array([0, *self._ends[:known]])
+        where = where[: ends[-1]]
+        rows = _sums(sizes[where], ends)
         outcomes: list[Outcome] = [None] * len(self._questions)
         most = min(reader.part, self._bounds.rows)
         start = 0
@@ -279,12 +280,12 @@ class _Together:
                 stop += 1
             group = range(start, stop)
             if total > most and not reader.walks and self._is_long(start, total):
-                degrees_of = sizes[places[start]]
+                degrees_of = sizes[where[ends[start] : ends[stop]]]
                 outcomes[start] = self._in_pieces(reader, start, degrees_of)
             elif total > self._bounds.rows and not reader.walks:
                 outcomes[start] = reader.too_large()
             else:
-                self._read(reader, group, vertices, sizes, places, outcomes)
+                self._read(reader, group, vertices, sizes, where, ends, outcomes)
             start = stop
         return outcomes
 
@@ -299,14 +300,15 @@ class _Together:
         return (self._leads and place == 0) or time.monotonic() <= self._until
 
     def _read(
-        self, reader: Reader, group: range, vertices: Any, sizes: Array, places: list[Array],
+        self, reader: Reader, group: range, vertices: Any, sizes: Array, where: Array, ends: Array,
         outcomes: list[Outcome],
     ) -> None:  # fmt: skip
-        """Read what a group of questions asks, together; if that is too much, in halves. places: by
-        question, of what it asks among the vertices."""
+        """Read what a group of questions asks, together; if that is too much, in halves. where: the
+        places among the vertices of what is asked; ends: of the questions in it."""
         if not self._has_time(group[0]):
             return
-        chosen = np.unique(np.concatenate([places[i] for i in group]))
+        ends_here = ends[group.start : group.stop + 1] - ends[group.start]
+        chosen, at = np.unique(where[ends[group.start] : ends[group.stop]], return_inverse=True)
         asked = [vertices[i] for i in chosen] if isinstance(vertices, list) else vertices[chosen]
         try:
             found = reader.read(asked, sizes[chosen])
@@ -316,20 +318,20 @@ class _Together:
                 return
             middle = len(group) // 2
             for half in (group[:middle], group[middle:]):
-                self._read(reader, half, vertices, sizes, places, outcomes)
+                self._read(reader, half, vertices, sizes, where, ends, outcomes)
             return
         except Late:
             if self._leads and group[0] == 0:
                 outcomes[0] = self._not_in_time(self._questions[0])
             return
-        counts, order = np.diff(found.indptr), self._order(found, group)
-        for i in group:
-            at = np.searchsorted(chosen, places[i])
-            seen, rows = self._seen(self._questions[i]), int(counts[at].sum())
-            if rows > self._bounds.rows:
+        order, rows = self._order(found, group), _sums(np.diff(found.indptr)[at], ends_here)
+        parts = zip(group, pairwise(ends_here.tolist()), rows, strict=True)
+        for i, (lo, hi), count in parts:
+            if count > self._bounds.rows:
                 outcomes[i] = reader.too_large()
-            else:
-                outcomes[i] = self._answer(found, at, seen=seen, order=order, rows=rows)
+                continue
+            seen = self._seen(self._questions[i])
+            outcomes[i] = self._answer(found, at[lo:hi], seen=seen, order=order, rows=count)
 
     def _answer(self, found: Neighbors, places: Array, **more: Any) -> Answer:
         names = None if self._names is None else self._names.frozen()
@@ -415,6 +417,12 @@ def _joined(columns: list[Vertices]) -> Any:
 
 def _listed(column: Vertices) -> list[Name]:
     return column if isinstance(column, list) else column.tolist()
+
+
+def _sums(values: Array, ends: Array) -> list[int]:
+    """The sum of each part of the values."""
+    sums: list[int] = np.diff(np.concatenate([[0], np.cumsum(values)])[ends]).tolist()
+    return sums
 
 
 # Neighbours ----------------------------------------------------------------------------------
