@@ -28,6 +28,11 @@ from ..pipeline.windows import width_of
 from ..timers import BOUNDS_S, Stage
 from ..types import Closing
 
+
+def _missing(error: ImportError) -> MissingPackage:
+    return MissingPackage(f"metrics: {error}: {how_to_install('metrics')}", name=error.name)
+
+
 try:
     from prometheus_client import CollectorRegistry, make_asgi_app
     from prometheus_client.core import (
@@ -36,12 +41,8 @@ try:
         HistogramMetricFamily,
     )
     from prometheus_client.registry import Collector
-
-    from ..service.server import AsgiServer, bind
 except ImportError as error:
-    raise MissingPackage(
-        f"metrics: {error}: {how_to_install('metrics')}", name=error.name
-    ) from error
+    raise _missing(error) from error
 
 if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
@@ -143,6 +144,10 @@ class MetricsServer(Closing):
     Raises PipelineError on a bad address, OSError if it cannot be bound."""
 
     def __init__(self, pipeline: Pipeline, address: str | int) -> None:
+        try:  # uvicorn, which the collector does without
+            from ..service.server import AsgiServer, bind
+        except ImportError as error:
+            raise _missing(error) from error
         self.host, port = parse_address(address)
         registry = CollectorRegistry()
         registry.register(PipelineCollector(pipeline))

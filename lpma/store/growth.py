@@ -92,8 +92,13 @@ class Growth:
             self._left = 0
         if not self._left:
             return
-        slots = max(SLOTS_A_ROW * rows, store.backend.costs.evened)
+        slots = share(rows, store.backend.costs.evened)
         windows = min(self._left, max(1, slots // (segments.segment_size << layer)))
         store.backend.even_out(segments, layer, first, first + windows)
         self._next, self._left = first + windows, self._left - windows
         store.counters.note_windows_of(layer, windows)
+
+
+def share(rows: int, least: int) -> int:
+    """How many slots are spread before a batch of `rows` key operations."""
+    return max(SLOTS_A_ROW * rows, least)

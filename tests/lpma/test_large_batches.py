@@ -175,4 +175,4 @@ def test_an_error_between_two_lines(cupy: Any, name: str, monkeypatch: pytest.Mo
         assert_same_graph(there, here)
         if "applied" in ended:
             break
-    assert ended == {"applied", "not there", *([] if name == "turn" else ["broken"])}
+    assert ended == {"applied", "not there", *([] if name == "next_plan" else ["broken"])}

@@ -170,7 +170,7 @@ def test_a_batch_that_the_device_declines(
     if why == "merge":
         monkeypatch.setattr(type(backend), "costs", Costs(10.0, 2.0, 0.05))
     else:
-        monkeypatch.setattr(backend.fused, "_window_slots", lambda *_: 0)
+        monkeypatch.setattr("lpma.backend.cuda.update.fused.SCRATCH_SLOTS", 0)
         backend.fused.block.store = None
     for turn in range(14):
         flavour = "cluster" if why == "scratch" and turn % 2 else "uniform"
