@@ -82,7 +82,7 @@ class SharedGraph(lpma.Graph):
             kind = np.where(removes & ~own, np.uint8(_NEUTRAL), columns.kind)
             found = self._lock.read(self._incident, columns.replace(kind=kind))
             if found is not None:
-                src, dst, place = found
+                (src, dst), place = ends_of(found[0]), found[1]
                 kept = self._owned_by(number, src)
                 yield src[kept], dst[kept], place[kept]
             rows = np.flatnonzero(own)

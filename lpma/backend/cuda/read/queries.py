@@ -119,8 +119,8 @@ class Queries:
         for place, target in enumerate((keys, weights, times)):
             if target is not None and segments.num_slots:
                 dtypes = [target.dtype if i == place else None for i in range(3)]
-                column = self._written(segments, *dtypes)[place]
-                column.get(out=target)  # on the caller's stream, which waits for the kernel
+                # On the caller's stream, which waits for the kernel. Nothing holds the column then.
+                self._written(segments, *dtypes)[place].get(out=target)
 
     def host_memory(self, size: int) -> Array:
         """At least uint8[size] on the host, for copies of a growing store; page-locked if the
