@@ -151,6 +151,8 @@ def connect(
 
     Raises AwayError if none answers within `timeout` seconds, SourceError if one refuses."""
     clients: list[KafkaNetClient] = []
+    # A consumer knows no setting of what is written: a producer is given it by itself.
+    read_and_written = {name: settings[name] for name in settings.keys() - {"compression_type"}}
 
     def make_client(**config: Any) -> KafkaNetClient:
         # Its loop would warn of every slow name lookup, and whenever the machine is busy.
@@ -177,7 +179,7 @@ def connect(
                 bootstrap_servers=bootstrap,
                 bootstrap_timeout_ms=round(timeout * 1000),
                 kafka_client=make_client,
-                **{**_DEFAULTS, **_known_to(kind, settings), **_OURS, **ours},
+                **{**_DEFAULTS, **read_and_written, **_OURS, **ours},
             )
         except Exception as error:  # noqa: BLE001 - kafka-python raises anything on bad settings
             cause: Exception = error
@@ -197,12 +199,6 @@ def connect(
         f"{bootstrap}: no Kafka could be reached: {said(cause)}; check the address and the TLS "
         "and SASL settings (brokers hang up on wrong ones)"
     )
-
-
-def _known_to(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Consumers have no setting for what is written."""
-    known = kind.DEFAULT_CONFIG
-    return {name: value for name, value in settings.items() if name in known}
 
 
 def _is_away(cause: Exception) -> bool:

@@ -323,6 +323,7 @@ class KafkaSink(Closing, LogWriter):
                 min(CONNECT_TIMEOUT_S, self.patience),
                 delivery_timeout_ms=timeout_ms,
                 max_block_ms=timeout_ms,
+                compression_type=self.settings.get("compression_type"),
                 **_CONFIG,
                 **own,
             )

@@ -7,7 +7,7 @@ in which kernels need them, until none is left. The thread of the batch takes pi
 until the column that it waits for is whole. It sends that, launches what needs it, and comes back.
 
 The kernels are Numba's. The first batch that is large enough has them loaded or compiled
-(behind.py); until they are, batches go the slow way.
+(ready.py); until they are, batches go the slow way.
 
 Measured on an H100's host: a helper is woken for every HELPED bytes beyond the first; from
 MOST_THREADS on memory is hardly faster. A batch of one launch needs none (`put_here`).
