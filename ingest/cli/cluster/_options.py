@@ -83,7 +83,9 @@ class GraphStreamOptions:
     )  # fmt: skip
     batch_size: int | None = _stream_option("--batch-size", min=1, help="Operations per batch.")
     batch_interval: settings.BatchInterval | None = None
-    kafka: str | None = None
+    kafka: str | None = _stream_option(
+        "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
+    )
     kafka_config: KafkaConfig = None
     kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
 

@@ -21,7 +21,7 @@ LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
 
 @failing_in_one_line
 @configured(
-    ShardOptions, GraphStreamOptions, KeepingOptions, source="source.path",
+    ShardOptions, GraphStreamOptions, KeepingOptions, rare=("kafka",), source="source.path",
     shards="cluster.shards", checkpoint="checkpoints.directory",
 )  # fmt: skip
 def run(

@@ -113,7 +113,7 @@ def carry_out(segments: Segments, located: Located, plan: WindowPlan) -> None:
         if first == last:
             continue
         layers = plan.layer[first:last]
-        edges = _even_pieces(layers, layer)
+        edges = move.even_pieces(layers, layer, _PIECES[0], _PIECES[1] * THREADS).tolist()
         run_all(
             _with_buffer,
             [
@@ -126,16 +126,6 @@ def carry_out(segments: Segments, located: Located, plan: WindowPlan) -> None:
             for i in np.flatnonzero(layers > layer) + first:
                 _move_large(segments, located, plan, int(i))
     move.sum_upward(segments.view, touched.rank, touched.n, plan.columns[SPARE])
-
-
-def _even_pieces(layers: Array, largest: int) -> list[int]:
-    """Cut a round's windows into pieces of about equal work: the edges. Windows above layer
-    `largest` count as one of that layer."""
-    work = np.cumsum(1 << np.minimum(layers, largest))
-    total, (smallest, most) = int(work[-1]), _PIECES
-    pieces = max(1, min(most * THREADS, total // smallest))
-    inner = 1 + np.searchsorted(work, np.arange(1, pieces) * total // pieces)
-    return [0, *inner.tolist(), len(layers)]
 
 
 def _move_large(segments: Segments, located: Located, plan: WindowPlan, i: int) -> None:
@@ -152,15 +142,11 @@ def _gathered(
     segments: Segments, located: Located, rank: int, layer: int, members: Array, lo: int, hi: int
 ) -> tuple[Slot, int]:
     """The slots of a window, merged with its members' operations, in a buffer; and how many."""
-    view, touched, batch = segments.view, located.touched, located.staged.view
-    # Where each piece's output starts, and its first member.
+    view, leaves, batch = segments.view, located.touched.view, located.staged.view
     edges = np.array([0] + [hi for _, hi in cuts(1 << layer, SEGMENTS_PER_TASK, 4)], np.int64)
-    held = segments.counts[(1 << view.m) + rank :][: 1 << layer]
-    within = members[lo:hi]
-    first = np.searchsorted(touched.rank[within], rank + edges)
-    starts = np.append(0, np.cumsum(held))[edges]
-    starts += np.append(0, np.cumsum(touched.delta[within]))[first]
-    total, leaves, member = int(starts[-1]), touched.view, lo + first
+    # Compiled, since NumPy would need memory, of which there may be none now (invariant 7).
+    starts, member = move.piece_offsets(view, rank, edges, leaves, members, lo, hi)
+    total = int(starts[-1])
     buffer = located.workspace.slot_buffer(segments, "large", total)
     run_all(
         move.gather,

@@ -391,3 +391,47 @@ def _prefetch_leaf(
     if brings_columns(batch):
         for row in range(get(leaves.lo, i), get(leaves.hi, i)):
             prefetch_operation(batch, row_place(rows, row))
+
+
+@compiled
+def piece_offsets(
+    v: View, first: int, edges: Array, leaves: Leaves, members: Array, lo: int, hi: int
+) -> tuple[Array, Array]:
+    """For a window cut at segments `edges` (relative to rank `first`): where each piece's
+    output starts, and its first member. Both have len(edges) entries."""
+    first_leaf = 1 << v.m
+    starts = np.zeros(len(edges), np.int64)
+    member = np.empty(len(edges), np.int64)
+    written = 0
+    at = lo
+    for piece in range(len(edges)):
+        starts[piece] = written
+        member[piece] = at
+        if piece + 1 == len(edges):
+            break
+        for k in range(edges[piece], edges[piece + 1]):
+            written += count_of(v, first_leaf + first + k)
+        while at < hi and get(leaves.rank, members[at]) < first + edges[piece + 1]:
+            written += get(leaves.delta, members[at])
+            at += 1
+    return starts, member
+
+
+@compiled
+def even_pieces(layers: Array, largest: int, smallest: int, most: int) -> Array:
+    """Cut a round's windows into at most `most` pieces of about equal work, each of `smallest`
+    segments or more: the edges. Windows above layer `largest` count as one of that layer."""
+    total = 0
+    for layer in layers:
+        total += 1 << min(layer, largest)
+    pieces = max(1, min(most, total // smallest))
+    edges = np.zeros(pieces + 1, np.int64)
+    piece = 1
+    work = 0
+    for i in range(len(layers)):
+        work += 1 << min(layers[i], largest)
+        while piece < pieces and work >= total * piece // pieces:
+            edges[piece] = i + 1
+            piece += 1
+    edges[pieces] = len(layers)
+    return edges
