@@ -251,14 +251,20 @@ class Graph:
     def take_names(self, names: Names) -> None:
         """Have a graph that was made without names go by this dictionary, which it keeps from now
         on: for files and streams that had the two apart. Raises BatchError if the graph has names,
-        or a vertex without one."""
+        or a vertex without one, or another graph goes by them: then a copy will do."""
         check_taken(names, self.names, self.num_rows)
+        if names.has_graph:
+            raise BatchError("names: another graph goes by them: give it names.copy()")
         self._options = replace(self._options, names=True)
         self._go_by(names)
 
     def _go_by(self, names: Names | None) -> None:
         given = self._stores, self._lock, self._one
-        self._vertices = ById(*given) if names is None else ByName(*given, names)
+        if names is None:
+            self._vertices: ById | ByName = ById(*given)
+        else:
+            names.has_graph = True
+            self._vertices = ByName(*given, names)
 
     # -- one edge, one vertex -----------------------------------------------------------------
 

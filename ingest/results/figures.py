@@ -27,13 +27,15 @@ import math
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lpma.arrays import array_module, device_of
+from lpma.errors import SnapshotTooLarge
 
 from ..errors import PipelineError
 from ..formats.results import Result
@@ -66,18 +68,34 @@ class Tracked:
         from algorithms import Tracker
 
         self._names = check_figures(names)
-        self._tracker = Tracker(graph, self._names)
+        self._graph = graph
+        with self._rows_for_all_ids():
+            self._tracker = Tracker(graph, self._names)
         self._newest = self._values()
         self.begun_version = self.version  # of the graph, when an update was last begun
 
     def begin(self) -> None:
         """Begin to follow the graph's last batches: `update` comes next, by any thread."""
-        self.begun_version = self._tracker.begin()
+        with self._rows_for_all_ids():
+            self.begun_version = self._tracker.begin()
 
     def update(self) -> None:
         """Follow what was begun."""
-        self._tracker.update()
+        with self._rows_for_all_ids():
+            self._tracker.update()
         self._newest = self._values()
+
+    @contextmanager
+    def _rows_for_all_ids(self) -> Iterator[None]:
+        """Say in the stream's words that one id is too large for what is tracked."""
+        try:
+            yield
+        except SnapshotTooLarge:
+            raise SnapshotTooLarge(
+                f"track: figures have a row for each id up to the largest, and that is now "
+                f"{self._graph.num_rows - 1:,}: go on without them, or read the stream anew into a "
+                "graph with names, whose ids are dense"
+            ) from None
 
     @property
     def on_device(self) -> bool:

@@ -70,7 +70,9 @@ class Answers:
 
     def __getitem__(self, number: int) -> Answer:
         """The answer to a query: Edges, Neighbors, or an array of length 1. Raises IndexError."""
-        number = range(len(self))[number]
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"query {number}: the batch had {len(self)}")
+        number %= len(self)
         row, kind = int(self._row[number]), int(self._kinds[number])
         answer: Answer = self._groups[kind][1]
         if self._like is not None:

@@ -83,6 +83,7 @@ class Names:
 
         self._table = table
         self.limit = limit
+        self.has_graph = False  # whether the lock of a graph guards it
         self._known: dict[Name, int] = {}  # what was asked for lately, one by one
         self._counts = np.zeros(2, np.int64)  # ids given: 0 … count − 1; how many of them are text
         self._room = Room(

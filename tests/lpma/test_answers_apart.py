@@ -96,3 +96,13 @@ def test_the_answers_of_a_batch_are_apart(device: str) -> None:
     assert [plain(again[n]) for n in range(len(right))] == [
         plain(right[n]) for n in range(len(right))
     ]
+
+
+def test_a_query_that_the_batch_had_not(device: str) -> None:
+    batch = lpma.Batch()
+    batch.edge(1, 2)
+    answers = lpma.Graph(device=device).apply(batch)
+    assert answers[-1].found.tolist() == [False]  # type: ignore[union-attr]
+    for number in (1, -2):
+        with pytest.raises(IndexError, match=f"query {number}: the batch had 1"):
+            answers[number]

@@ -185,3 +185,15 @@ def test_names_that_were_kept_apart(tmp_path: Path) -> None:
     few = lpma.from_edges("ann", "bob", device="cpu").names
     with pytest.raises(BatchError, match="ids up to 2"):
         StoredGraph(path).take_names(few)  # type: ignore[arg-type]
+
+
+def test_names_go_with_one_graph() -> None:
+    """Two locks would guard one dictionary, which its threads write to."""
+    first, second = lpma.from_edges("ann", "bob", device="cpu"), lpma.Graph(device="cpu")
+    second.insert(0, 1)
+    assert first.names is not None
+    with pytest.raises(BatchError, match=r"another graph goes by them: give it names.copy\(\)"):
+        second.take_names(first.names)
+    second.take_names(first.names.copy())
+    second.insert("bob", "cem")
+    assert (len(first.names), second.neighbors("bob").tolist()) == (2, ["cem"])
