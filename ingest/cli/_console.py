@@ -29,6 +29,9 @@ _IN_OPTIONS = {  # what the library advises of Python, and what helps on the com
         "`lpma export --compact` renumbers the vertices; for the rest, load or ingest the edges "
         "anew with --names"
     ),
+    "go on without track, or read the stream anew with names=True": (
+        "the same command without --track goes on; or read the stream anew with --names"
+    ),
     "make the graph with predecessors=True": "load or ingest the edges anew with --predecessors",
     "make it with times=True": "leave out --no-times, or graph.times",
     "only with names=True": "only with --names",

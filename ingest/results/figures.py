@@ -93,8 +93,8 @@ class Tracked:
         except SnapshotTooLarge:
             raise SnapshotTooLarge(
                 f"track: figures have a row for each id up to the largest, and that is now "
-                f"{self._graph.num_rows - 1:,}: go on without them, or read the stream anew into a "
-                "graph with names, whose ids are dense"
+                f"{self._graph.num_rows - 1:,}: go on without track, or read the stream anew with "
+                "names=True"
             ) from None
 
     @property
