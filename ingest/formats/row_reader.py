@@ -45,7 +45,6 @@ _MOST = 2**63 - 1
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _MSGPACK = frozenset(bytes([byte]) for byte in range(0x80, 0xA0))  # a short map or array
-_OBJECT = ord("{")
 
 _GET: dict[str, Callable[[list[Any]], list[Any]]] = {  # as fast as Python can
     "src": lambda rows: [row.src for row in rows],
@@ -78,16 +77,14 @@ class RowReader:
 
     def __init__(self, fields: Fields | None, names: bool) -> None:
         vertex: Any = int | str if names else Annotated[int, Meta(ge=0, le=MAX_VERTEX)]
-        # By a record's first byte: a form that many have, if there is one, and one for all.
-        forms: list[tuple[_Form, ...]] = [()] * 256
-        maps = _msgpack_map(_ROLES[:4], vertex, names), _msgpack_map(_ROLES, vertex, names)
-        forms[0x80:0x90] = [maps] * 16
-        forms[0x92:0x95] = [(_msgpack_array(vertex, names),)] * 3
-        if fields is not None and not _overlap(fields := fields.of_topic()):
-            json = tuple(_json(fields, time, vertex, names) for time in (int, int | str))
-            forms[:0x80] = [json] * 0x80
         self._names = names
-        self._forms = forms
+        self._json: tuple[_Form, ...] = ()  # one that many have, and one for all
+        self._forms: list[_Form | None] = [None] * 256  # by a record's first byte
+        self._forms[0x80:0x90] = [_msgpack_map(vertex, names)] * 16
+        self._forms[0x92:0x95] = [_msgpack_array(vertex, names)] * 3
+        if fields is not None and not _overlap(fields := fields.of_topic()):
+            self._json = tuple(_json(fields, time, vertex, names) for time in (int, int | str))
+            self._forms[:0x80] = [self._json[-1]] * 0x80
 
     def stretches(self, values: Values) -> Iterator[Stretch]:
         """All of `values`, in order. REQUIRES: there is one."""
@@ -103,9 +100,9 @@ class RowReader:
 
     def _decoded(self, values: Values, first: int) -> Iterator[Stretch]:
         """The same of records that begin at number `first`, by msgspec's decoders."""
-        lines = _as_lines(values)
+        lines = _as_lines(values) if self._json else None
         if lines is not None:
-            for form in self._forms[_OBJECT]:
+            for form in self._json:
                 rows = form.decoded(lines)
                 if rows is not None and len(rows) == len(values):
                     yield from form.stretches(rows, first)
@@ -122,8 +119,7 @@ class RowReader:
 
     def _form(self, value: bytes) -> _Form | None:
         """The form that reads whatever is read of those that begin so."""
-        forms = self._forms[value[0]] if value else ()
-        return forms[-1] if forms else None
+        return self._forms[value[0]] if value else None
 
     def _row(self, form: _Form | None, value: bytes) -> Any:
         """None for a record that is left."""
@@ -205,7 +201,9 @@ def _as_lines(values: Values) -> bytes | None:
     if (data[starts] != ord("{")).any() or (data[stops - 1] != ord("}")).any():
         return None
     if values.longest > MAX_DEPTH:
-        opens = np.flatnonzero((data == ord("{")) | (data == ord("[")))
+        within = data[starts[0] : stops[-1]]  # of some of many records, their bytes alone
+        starts, stops = starts - starts[0], stops - starts[0]
+        opens = np.flatnonzero((within == ord("{")) | (within == ord("[")))
         if (np.searchsorted(opens, stops) - np.searchsorted(opens, starts)).max() > MAX_DEPTH:
             return None
     return values.lines()
@@ -358,15 +356,14 @@ def _sent(source: str | None, seq: int | None) -> int:
 # Forms ---------------------------------------------------------------------------------------
 
 
-def _msgpack_map(roles: Sequence[str], vertex: Any, names: bool) -> _Form:
+def _msgpack_map(vertex: Any, names: bool) -> _Form:
     """A row as a map of these of our own fields, each of which has a value where it is there."""
     types = {"weight": float, "time": int, "kind": str, "source": str, "seq": int}
     made = msgspec.defstruct(
-        "Row", [("src", vertex), ("dst", vertex), *((r, types[r], None) for r in roles[2:])],
+        "Row", [("src", vertex), ("dst", vertex), *((role, types[role], None) for role in types)],
         forbid_unknown_fields=True, gc=False,
     )  # fmt: skip
-    get = {role: _GET[role] for role in roles}
-    return _Form(msgspec.msgpack.Decoder(made).decode, get, names, _codes_of(_OWN))
+    return _Form(msgspec.msgpack.Decoder(made).decode, _GET, names, _codes_of(_OWN))
 
 
 def _msgpack_array(vertex: Any, names: bool) -> _Form:

@@ -107,12 +107,12 @@ def checked_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
             f"Kafka settings {', '.join(sorted(map(str, refused)))}: cannot be set here; these "
             f"can: {', '.join(sorted(SETTINGS))}"
         )
-    if (name := given.get("compression_type")) is not None and not codecs().get(name):
-        known = ", ".join(codecs())
-        raise SourceError(
-            f"Kafka setting compression_type: {name!r} cannot be written here: {_CODECS}"
-            if name in codecs() else f"Kafka setting compression_type: {name!r} is none of {known}"
-        )  # fmt: skip
+    usable = codecs()
+    if (name := given.get("compression_type")) is not None and not usable.get(name):
+        wrong = f"is none of {', '.join(usable)}"
+        if name in usable:
+            wrong = f"cannot be written here: {_CODECS}"
+        raise SourceError(f"Kafka setting compression_type: {name!r} {wrong}")
     return with_sign_in(given)
 
 
