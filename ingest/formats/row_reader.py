@@ -123,7 +123,9 @@ class RowReader:
 
     def _row(self, form: _Form | None, value: bytes) -> Any:
         """None for a record that is left."""
-        if form is None or len(value) > MAX_JSON_BYTES or nests_too_deeply(value):
+        if form is None or len(value) > MAX_JSON_BYTES:
+            return None
+        if form in self._json and nests_too_deeply(value):
             return None
         try:
             return form.decode(value)
@@ -460,16 +462,16 @@ def in_runs(polled: Sequence[Polled]) -> Iterator[Polled]:
     """The same records in the same order: encoded ones at consecutive offsets of a partition
     together."""
     run: list[Polled] = []
+    place, following = None, -1  # where the next record of this run would lie
     for one in polled:
-        if run and not (
-            type(one.value) is bytes
-            and run[-1].offset + 1 == one.offset
-            and run[-1].partition == one.partition
-        ):
+        partition, offset, value, _ = one
+        encoded = type(value) is bytes
+        if run and not (encoded and offset == following and partition == place):
             yield _together(run)
             run = []
-        if type(one.value) is bytes:
+        if encoded:
             run.append(one)
+            place, following = partition, offset + 1
         else:
             yield one
     if run:

@@ -171,13 +171,14 @@ class Intake:
     def _take_in(self, polled: list[Polled], asked: int, ends: bool) -> None:
         """2 to 4, of what was polled when so many records were asked for."""
         stamp = self._now()  # now: records were waited for
+        runs = list(in_runs(polled))
         # A caller that reads to an end wants every query answered, however many there are.
-        records = sum(one.records for one in polled)
+        records = sum(run.records for run in runs)
         behind = self._pace.behind = records >= asked
         self.batcher.query_interval_ms = max(self._query_ms, FILL_MS * behind)
         shed = self._backlog.overlong() if behind and not ends else ()
-        self._write_down(polled, stamp, shed)
-        self._buffer(polled, stamp, shed)
+        self._write_down(runs, stamp, shed)
+        self._buffer(runs, stamp, shed)
 
     def _now(self) -> int:
         """The stamp for what is buffered now, in ms: the clock, but it never falls."""
@@ -203,21 +204,21 @@ class Intake:
         self._pace.cut_short = shorter < wait or self._requests.due(self.flows) is not None
         return polled
 
-    def _write_down(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
+    def _write_down(self, runs: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """2: journal what was polled: an entry for each stretch of a partition, because one for
         each record would cost more than reading it."""
-        last = {record.partition: record for record in polled}
+        last = {run.partition: run for run in runs}
         fingerprints = {
-            p: record.fingerprint for p, record in last.items() if record.fingerprint is not None
+            p: run.fingerprint for p, run in last.items() if run.fingerprint is not None
         }
         if self.journal is not None:
             entries: list[Entry] = []
-            for partition, stretch in groupby(polled, key=attrgetter("partition")):
-                records = list(stretch)
-                end = records[-1]
+            for partition, group in groupby(runs, key=attrgetter("partition")):
+                stretch = list(group)
+                end = stretch[-1]
                 found = fingerprints.get(partition) if end is last[partition] else None
                 entries.append(
-                    Chunk(stamp, partition, records[0].offset, end.last, partition in shed,
+                    Chunk(stamp, partition, stretch[0].offset, end.last, partition in shed,
                           found.digest if found is not None else "")
                 )  # fmt: skip
             self._held += entries
@@ -233,15 +234,15 @@ class Intake:
             self.journal.append(self._held)
         self._held = []
 
-    def _buffer(self, polled: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
+    def _buffer(self, runs: list[Polled], stamp: int, shed: Collection[Partition]) -> None:
         """3, 4: decode, admit and buffer records; queries from the partitions `shed` are refused.
         What else is refused becomes a dead letter."""
-        records = sum(one.records for one in polled)
+        records = sum(run.records for run in runs)
         rows, asked = -self.batcher.operations, -len(self.batcher.query_stamps)
         with self._stages.buffer:
             pieces = [
                 piece
-                for run in in_runs(polled)
+                for run in runs
                 for piece in self._decoder.pieces(run, stamp, run.partition in shed)
             ]
             self.batcher.add(pieces)
@@ -292,7 +293,7 @@ class Intake:
             check_same(chunk.partition, found, RecordFingerprint(chunk.last, chunk.digest))
         if found is not None:
             self.fingerprints[chunk.partition] = found
-        self._buffer(polled, chunk.stamp, (chunk.partition,) if chunk.shed else ())
+        self._buffer(list(in_runs(polled)), chunk.stamp, (chunk.partition,) if chunk.shed else ())
 
     def cut_again(self, cut: Cut) -> StreamBatch:
         """The batch that the journal says was cut. Raises CheckpointError if there is too little
