@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,8 @@ from .sources.files.reading import Arguments, Asked
 from .sources.files.recognition import format_of
 from .types import Names
 
-BATCH_SIZE = 1_000_000  # operations
+BATCH_SIZE = 1_000_000  # operations, at the least
+SHARE = 4  # of the edges there are, batches are no smaller: else most time goes into moving these
 
 
 def read_csv(
@@ -138,8 +139,8 @@ def fill(
     file: EdgeFile | None = None,
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Filled]:
-    """Apply operations, those of `file` if it is given, in batches; yields after each, and at
-    the end, what has come so far."""
+    """Apply operations, those of `file` if it is given, in batches of that size, and larger ones
+    as the graph grows; yields after each, and at the end, what has come so far."""
     filled = Filled(Rounded(graph.weight_dtype))
     if (
         file is not None and file.sides is not None and graph.names is not None
@@ -148,7 +149,7 @@ def fill(
     pieces = (_with_ids(piece, graph.names) for piece in _ahead(pieces))
     if file is not None and file.reading.stored and graph.weight_dtype is None:
         pieces = (piece.replace(weight=None) for piece in pieces)  # one of weight 0 is an edge
-    for batch in _batches_of(pieces, batch_size):
+    for batch in _batches_of(pieces, lambda: max(batch_size, graph.num_edges // SHARE)):
         filled.rounded.count(batch.weight)
         started = perf_counter()
         graph.apply(batch)
@@ -178,23 +179,23 @@ def _with_ids(batch: Columns, names: Dictionary | None) -> Columns:
     return ids.replace(ids_resolved=True)
 
 
-def _batches_of(pieces: Iterator[Columns], batch_size: int) -> Iterator[Columns]:
-    """The operations, so many at a time."""
+def _batches_of(pieces: Iterator[Columns], size: Callable[[], int]) -> Iterator[Columns]:
+    """The operations, so many at a time; size: asked for each batch."""
     waiting: list[Columns] = []
-    count = 0
+    count, most = 0, size()
     for piece in pieces:
         if waiting and (piece.time is None) != (waiting[0].time is None):
             yield Columns.joined(waiting)
-            waiting, count = [], 0
+            waiting, count, most = [], 0, size()
         first = 0
         while first < len(piece):
-            last = min(len(piece), first + batch_size - count)
+            last = min(len(piece), first + most - count)
             waiting.append(piece.rows(first, last))
             count += last - first
             first = last
-            if count == batch_size:
+            if count == most:
                 yield Columns.joined(waiting)
-                waiting, count = [], 0
+                waiting, count, most = [], 0, size()
     if waiting:
         yield Columns.joined(waiting)
 

@@ -38,7 +38,9 @@ def load(
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
-    batch_size: Annotated[int, typer.Option(min=1, help="Operations per batch.")] = BATCH_SIZE,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Operations per batch, at the least.")
+    ] = BATCH_SIZE,
     download: Annotated[
         bool, typer.Option(help="Download a dataset that is not on this machine.")
     ] = True,
