@@ -20,16 +20,9 @@
 //
 // Encoding: a task is first entry << 8 | number of entries.
 //
-// A step ends with a barrier over the grid, which takes about a microsecond: longer than a small
-// step. Hence block 0 does small steps alone, with barriers of its own, for as long as they are
-// small; there the entries of the frontier are dealt out to threads one by one. All blocks work out
-// from the same counts who does the next step.
-//
-// Steps are those of lpma/cuda/steps.cuh, of the grid or of block 0.
+// Steps are those of lpma/cuda/steps.cuh.
 //
 // Requires: n + m / CHUNK < 2^32.
-#include "lpma/cuda/scan.cuh"
-#include "lpma/cuda/search.cuh"
 #include "lpma/cuda/steps.cuh"
 #include "lpma/cuda/work_queue.cuh"
 
@@ -38,9 +31,6 @@ constexpr u32 CHUNK = 128;  // entries of a task: fits 8 bits
 constexpr u32 LOADS_IN_FLIGHT = CHUNK / 32;  // loads a lane has under way
 constexpr i32 WINDOW = 16;
 constexpr u32 WIDE = 4;  // tasks a warp
-constexpr u32 ALONE_TASKS = BLOCK;  // the most that block 0 takes on alone
-constexpr u32 ALONE_ENTRIES = LOADS_IN_FLIGHT * BLOCK;
-constexpr u32 ALONE_LISTED = 8 * BLOCK;
 constexpr i32 NOBODY = 0x7fffffff;  // the least degree among none
 
 enum Step : u32 { PEEL, SCAN, SPLIT, DONE };
@@ -60,19 +50,19 @@ struct Graph {
 
 // What a step found. All zero means nothing: the least degree is kept as NOBODY - degree.
 struct Counts {
-  u32 tasks, entries;  // entries modulo 2^32: exact where tasks are few
+  u32 tasks;
   u32 near, far;
   u32 nearness;
 };
 
 // The same in all threads of the grid.
-struct alignas(16) State {
+struct State {
   u32 step;
   i32 level, limit, guess;
   u64 base;  // the frontier is tasks base … base + tasks - 1 of the queue
-  u32 tasks, entries;
+  u32 tasks;
   u32 near, far;  // the lengths of the lists
-  u32 side, unused;  // the far list is far_list(side)
+  u32 side;  // the far list is far_list(side)
 };
 
 // What comes after a step that found `counts`.
@@ -81,7 +71,6 @@ __device__ __forceinline__ void advance(State& s, const Counts& c) {
   u32 before = s.tasks;
   s.base += before;
   s.tasks = c.tasks;
-  s.entries = c.entries;
   switch (s.step) {
     case PEEL:
       s.near += c.near;
@@ -114,42 +103,27 @@ __device__ __forceinline__ void advance(State& s, const Counts& c) {
   }
 }
 
-__device__ __forceinline__ bool is_small(const State& s) {
-  switch (s.step) {
-    case PEEL: return s.tasks <= ALONE_TASKS && s.entries <= ALONE_ENTRIES;
-    case SCAN: return s.near <= ALONE_LISTED;
-    case SPLIT: return s.far <= ALONE_LISTED;
-    default: return false;
-  }
-}
-
 // The threads that do a step: `warps` warps, of which this thread's has number `warp`.
 struct Team {
   u32 warp, warps;
 };
 
-// Where a step appends. The least degree is noted block by block, in shared memory. `recent`,
-// u64[ALONE_TASKS] or null, gets the first tasks too.
+// Where a step appends. The least degree is noted block by block, in shared memory.
 struct Out {
   Counts* counts;
   u32* nearness;
-  u64* recent;
 };
 
 // Queue the rows of the vertices that lanes `found`; a row is entries first … end - 1. An empty row
 // is a task too: whoever scans takes tasks as a sign that a vertex was found. Whole warps.
 __device__ __forceinline__ void append_rows(const Graph& g, const State& s, const Out& out,
                                             bool found, i64 first, i64 end) {
-  u32 length = found ? u32(end - first) : 0, entries = lanes_sum(length);
-  if (lane_id() == 0) atomicAdd(&out.counts->entries, entries);
+  u32 length = found ? u32(end - first) : 0;
   u32 pieces = found ? max(1u, pieces_of<CHUNK>(length)) : 0;
   u32 place = places_of_lane(pieces, &out.counts->tasks);
   u64 begin = s.base + s.tasks;  // behind the frontier being peeled; tasks is 0 in a SCAN
-  for (u32 i = 0; i < pieces; ++i) {
-    u64 task = u64(first + i64(i) * CHUNK) << 8 | min(CHUNK, length - i * CHUNK);
-    g.queue[begin + place + i] = task;
-    if (out.recent && place + i < ALONE_TASKS) out.recent[place + i] = task;
-  }
+  for (u32 i = 0; i < pieces; ++i)
+    g.queue[begin + place + i] = u64(first + i64(i) * CHUNK) << 8 | min(CHUNK, length - i * CHUNK);
 }
 
 __device__ __forceinline__ void note_least(const Out& out, i32 least) {
@@ -158,21 +132,18 @@ __device__ __forceinline__ void note_least(const Out& out, i32 least) {
 }
 
 // What happens to the vertex v of an entry, which had `before` neighbours left; 0 for no entry.
-// Whole warps. With `row_known` the row of v has been read already.
+// Whole warps.
 __device__ __forceinline__ void settle(const Graph& g, const State& s, const Out& out, u32 v,
-                                       i32 before, bool row_known, i64 first, i64 end) {
+                                       i32 before) {
   bool found = before == s.level + 1;
   if (__any_sync(ALL_LANES, found)) {
-    if (found) {
-      g.core[v] = s.level;
-      if (!row_known) first = g.indptr[v], end = g.indptr[v + 1];
-    }
-    append_rows(g, s, out, found, first, end);
+    if (found) g.core[v] = s.level;
+    append_rows(g, s, out, found, found ? g.indptr[v] : 0, found ? g.indptr[v + 1] : 0);
   }
   append_of_lanes(before == s.limit && !found, v, g.near + s.near, &out.counts->near);
 }
 
-// PEEL by many warps, a task each. In a wide frontier, where the time is in the memory, most ends
+// PEEL, a task a warp. In a wide frontier, where the time is in the memory, most ends
 // are dead, and a look at the degree saves the atomic: the cache may show it too high, never too
 // low.
 __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team& team,
@@ -196,40 +167,8 @@ __device__ __forceinline__ void peel(const Graph& g, const State& s, const Team&
     }
 #pragma unroll
     for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j)
-      if (32 * j < count) settle(g, s, out, v[j], before[j], false, 0, 0);
+      if (32 * j < count) settle(g, s, out, v[j], before[j]);
   }
-}
-
-// PEEL by one block: at most ALONE_TASKS tasks, in shared memory, with ALONE_ENTRIES entries in
-// all.
-__device__ __forceinline__ void peel_alone(const Graph& g, const State& s, const u64* tasks,
-                                           const Out& out) {
-  __shared__ u32 ends[ALONE_TASKS];  // entries of the tasks up to each
-  u32 total, v[LOADS_IN_FLIGHT];
-  i32 before[LOADS_IN_FLIGHT];
-  i64 first[LOADS_IN_FLIGHT], end[LOADS_IN_FLIGHT];
-  u32 own = threadIdx.x < s.tasks ? u32(tasks[threadIdx.x] & 255) : 0;
-  ends[threadIdx.x] = block_exclusive<BLOCK>(own, total) + own;
-  __syncthreads();
-#pragma unroll
-  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
-    u32 e = j * BLOCK + threadIdx.x;
-    v[j] = 0;
-    if (e >= total) continue;
-    u32 i = lower_bound(ends, 0u, s.tasks, e + 1);  // the first task that ends behind entry e
-    u64 task = tasks[i];
-    v[j] = g.indices[(task >> 8) + (task & 255) - (ends[i] - e)];
-  }
-#pragma unroll
-  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j) {
-    bool is_entry = j * BLOCK + threadIdx.x < total;
-    before[j] = is_entry ? atomicSub(g.degree + v[j], 1) : 0;
-    first[j] = is_entry ? g.indptr[v[j]] : 0;  // these reads are under way with the atomic
-    end[j] = is_entry ? g.indptr[v[j] + 1] : 0;
-  }
-#pragma unroll
-  for (u32 j = 0; j < LOADS_IN_FLIGHT; ++j)
-    if (j * BLOCK < total) settle(g, s, out, v[j], before[j], true, first[j], end[j]);
 }
 
 // Call use(v, degree) for every listed vertex, by whole warps; degree 0 for none.
@@ -298,47 +237,23 @@ __device__ __forceinline__ void split_all(const Graph& g, const State& s, bool i
   note_least(out, least);
 }
 
-// Block 0 does steps for as long as they are small.
-__device__ __forceinline__ void advance_alone(const Graph& g, State& s) {
-  __shared__ Counts counts[3];
-  __shared__ u64 recent[2][ALONE_TASKS];  // the tasks of the frontier, and of the next one
-  Steps<Counts, OneBlock> steps = {counts};
-  steps.clear();
-  if (s.step == PEEL && threadIdx.x < s.tasks)
-    recent[0][threadIdx.x] = __ldcg(g.queue + s.base + threadIdx.x);
-  __syncthreads();
-  Team team = {warp_id(), BLOCK / 32};
-  u32 side = 0;
-  do {
-    Out out = {steps.record(), &steps.record()->nearness, recent[side ^ 1]};
-    if (s.step == PEEL)
-      peel_alone(g, s, recent[side], out);
-    else if (s.step == SCAN)
-      scan(g, s, team, out);
-    else
-      split(g, s, team, out);
-    advance(s, steps.end());
-    side ^= 1;
-  } while (is_small(s));
-}
-
 // degree: written; read if it is_given. core: i32[n], the result. room: 3 n vertices. counts:
 // three, clear. refined: null, or the last round of refine.cu: if it is no later than
 // most_rounds, the result is there already.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     core_cooperative(const i64* indptr, const u32* indices, i64 n, i64 is_given, i64 most_rounds,
                      const u32* refined, i32* degree, i32* core, u64* queue, u32* room,
-                     Counts* counts, State* shared_state) {
+                     Counts* counts) {
   if (refined && *refined <= most_rounds) return;
   __shared__ u32 nearness;
   Graph g = {indptr, indices, u32(n), degree, core, queue, room, room + n};
   Team team = {blockIdx.x * (BLOCK / 32) + warp_id(), gridDim.x * (BLOCK / 32)};
-  State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 0, 1, 0};
+  State s = {SPLIT, 0, 1 + WINDOW, 0, 0, 0, 0, 0, 1};
   Steps<Counts> steps = {counts};
   if (threadIdx.x == 0) nearness = 0;
   __syncthreads();
   for (bool first = true;; first = false) {
-    Out out = {steps.record(), &nearness, nullptr};
+    Out out = {steps.record(), &nearness};
     if (first)
       split_all(g, s, is_given, team, out);
     else if (s.step == PEEL)
@@ -353,14 +268,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
       nearness = 0;
     }
     advance(s, steps.end());
-    if (is_small(s)) {
-      if (blockIdx.x == 0) {
-        advance_alone(g, s);
-        if (threadIdx.x == 0) *shared_state = s;
-      }
-      grid_sync();
-      s = read_for_block(shared_state);
-    }
     if (s.step == DONE) return;
   }
 }

@@ -28,7 +28,7 @@ Array = Any  # cupy.ndarray
 
 BLOCK = 1024  # cooperative.cu: BLOCK, CHUNK; refine.cu: BLOCK; h_index.cu
 CHUNK = 128
-CONTROL_BYTES = 3 * 20 + 4 + 48  # three Counts, then the State on a multiple of 16 bytes
+COUNTS_BYTES = 3 * 16  # cooperative.cu: Counts
 # Of the whole graph. A small one gets a small grid, whose barriers are cheap.
 ENTRIES_PER_THREAD = 8
 
@@ -83,12 +83,12 @@ def _peel(
     degree = cupy.empty(n, np.int32) if degree is None else degree
     queue = cupy.empty(queue_room(n, m, CHUNK), np.uint64)
     lists = cupy.empty(3 * n, np.uint32)
-    control = driver.zeros(CONTROL_BYTES, np.uint8)
+    counts = driver.zeros(COUNTS_BYTES, np.uint8)
     if n:
         launch.run_together(
             "algorithms/core/cooperative.cu", "core_cooperative", n + m // ENTRIES_PER_THREAD,
             indptr, indices, n, is_given, MOST_ROUNDS, 0 if last is None else last, degree, core,
-            queue, lists, control, control[64:], block=BLOCK,
+            queue, lists, counts, block=BLOCK,
         )  # fmt: skip
 
 

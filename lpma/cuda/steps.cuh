@@ -1,4 +1,4 @@
-// Steps that many threads take together, with one barrier each.
+// Steps that a whole grid takes together, with one barrier each; in a cooperative launch.
 //
 // Idea: what a step counts, such as the items it enqueues, is added to a record. All threads read
 // the record after the barrier, so they all decide alike what comes next. Three records take turns:
@@ -12,44 +12,24 @@
 #pragma once
 #include "lpma/cuda/grid.cuh"
 
-// Who takes the steps: the whole grid, in a cooperative launch.
-struct WholeGrid {
-  __device__ __forceinline__ bool is_first() const { return thread_number() == 0; }
-  template <typename Record>
-  __device__ __forceinline__ Record read_together(const Record* record) const {
-    grid_sync();
-    return read_for_block(record);
-  }
-};
-
-// One block, which has the records in shared memory.
-struct OneBlock {
-  __device__ __forceinline__ bool is_first() const { return threadIdx.x == 0; }
-  template <typename Record>
-  __device__ __forceinline__ Record read_together(const Record* record) const {
-    __syncthreads();
-    return *record;
-  }
-};
-
-template <typename Record, class Scope = WholeGrid>
+template <typename Record>
 struct Steps {
   Record* records;
-  Scope scope = {};
   u32 turn = 0;  // whose record this step adds to
 
   __device__ __forceinline__ Record* record() const { return records + turn; }
 
   // For records that the host has not cleared. REQUIRES: a barrier before anything is counted.
   __device__ __forceinline__ void clear() const {
-    if (scope.is_first()) records[0] = records[1] = {};
+    if (thread_number() == 0) records[0] = records[1] = {};
   }
 
   // Wait for all to end this step. Returns what it counted.
   __device__ __forceinline__ Record end() {
-    Record counted = scope.read_together(record());
+    grid_sync();
+    Record counted = read_for_block(record());
     u32 before = turn == 0 ? 2 : turn - 1;
-    if (scope.is_first()) records[before] = {};  // which everyone has read, for the step after next
+    if (thread_number() == 0) records[before] = {};  // everyone has read it: for the next but one
     turn = turn == 2 ? 0 : turn + 1;
     return counted;
   }
