@@ -33,6 +33,7 @@ from .arguments.scalars import integer, shown, truth
 from .arguments.scalars import path as argument_path
 from .arrays import Array, first_not_below, on_device, to_host
 from .backend import check_device, open_backend
+from .backend.values import SlotSource
 from .batch.builder import Batch
 from .batch.columns import ADD_VERTEX, DELETE, INSERT, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
 from .display import graphs
@@ -566,17 +567,20 @@ class Graph:
         check_device(device)
         if not isinstance(path, io.BytesIO):  # what is unpickled
             path = os.fsdecode(argument_path(path, "path"))
-        file, names, slots = image.read(path)
+        file = image.GraphFile(path)
+        names = file.names(file.reader.read)
         graph = cls(device=device, **asdict(file.options))
-        return graph._filled(file.version, file.time, names, *slots)
+        graph._fill(file.version, file.time, names, image.StoredSlots(file))
+        file.reader.close()
+        return graph
 
-    def _filled(self, version: int, time: int, names: Names | None, *slots: Any) -> Self:
-        """This graph, which is new, with these contents. slots: as of Stores.fill."""
+    def _fill(self, version: int, time: int, names: Names | None, slots: SlotSource) -> None:
+        """Give this graph, which is new, its contents. What ends this half-way ends the graph, too,
+        which nobody has yet: so no signal has to wait."""
         if names is not None:
             self._go_by(names)
         self._stores.version, self._stores.time = version, time
-        self._lock.write(self._stores.fill, *slots)
-        return self
+        self._lock.read(self._stores.fill, slots)
 
     def copy(self) -> Self:
         """A graph of its own with the same contents, options and version, on the same device. Its
@@ -592,7 +596,8 @@ class Graph:
         other = type(self)(device=self.device, clock=clock, **asdict(self._options))
         # Names given since the image was taken do no harm.
         names = None if self.names is None else self._lock.read(self.names.copy)
-        return other._filled(taken.version, taken.time, names, *taken.slots)
+        other._fill(taken.version, taken.time, names, taken.slots)
+        return other
 
     @classmethod
     def _of_snapshot(cls, s: Snapshot, device: str | None, options: dict[str, Any]) -> Self:
@@ -610,7 +615,8 @@ class Graph:
             raise BatchError(f"{name}: the snapshot says that; leave it out")
         graph = cls(device=device, **facts, **options)
         names = None if s.names is None else new_names(s.names.of(np.arange(s.num_rows)))
-        return graph._filled(s.version, s.time, names, *image.slots_of(s))
+        graph._fill(s.version, s.time, names, image.slots_of(s))
+        return graph
 
     # -- a collection of vertices -------------------------------------------------------------
 

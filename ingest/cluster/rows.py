@@ -36,7 +36,7 @@ from lpma.batch.named import NamedColumns
 from lpma.engine.admission import validated
 from lpma.errors import BatchError
 from lpma.names import Column
-from lpma.names.column import names_of as names_of_keys
+from lpma.names.column import names_of_entries
 
 from ..errors import RecordError
 from ..formats.encode import encode_updates
@@ -177,7 +177,7 @@ def _names_in(column: Column | None) -> Array:
     assert column is not None
     column = column.spread()
     rows = np.arange(len(column))
-    return names_of_keys(rows, column.kinds, column.keys, column.bounds, column.blob)
+    return names_of_entries(rows, column.kinds, column.keys, column.bounds, column.blob)
 
 
 def merged(parts: Sequence[Rows]) -> Iterator[Rows]:

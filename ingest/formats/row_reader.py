@@ -27,7 +27,7 @@ from lpma.arrays import Array
 from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 from lpma.errors import BatchError
 from lpma.names import Column, column_of
-from lpma.names.column import names_of as names_of_entries
+from lpma.names.column import names_of_entries
 
 from ..errors import RecordError
 from ..fields import Fields, Records, fields_of

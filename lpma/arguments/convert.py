@@ -12,6 +12,7 @@ of a batch on a device are checked while it is sorted there, since to inspect th
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..arrays import Array, array_module, device_of, on_device
 from ..cpu import columns
 from ..dependencies import how_to_install
 from ..errors import BatchError
-from .scalars import shown
+from .scalars import is_integer, is_real, shown
 from .times import numbered
 
 MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks a vertex added by itself (see keys.py)
@@ -29,6 +30,8 @@ MAX_NAME_BYTES = 1024  # of text that names a vertex, as UTF-8 (see names/)
 NO_VERTEX = 2**32 - 1
 MAX_WHOLE = 2**53  # the largest of the floats up to which none skips an integer
 MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32
+BAD_VERTEX = f"vertex ids go from 0 to {MAX_VERTEX}"
+BAD_WEIGHT = f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"
 CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack
 
 _UINT32 = np.dtype(np.uint32)
@@ -127,14 +130,42 @@ def _column(array: Array, target: np.dtype[Any], name: str) -> Array:
         ):
             raise BatchError(f"{name}: a value lies outside {bounds.min} … {bounds.max}")
     elif column.dtype.kind not in "iuf":
-        raise BatchError(f"{name}: expected numbers, got {column.dtype}")
+        got = f"got {column.dtype}"
+        for row, value in _objects(column):
+            if not is_real(value):
+                got = f"and row {row} has {shown(value)}"
+                break
+        raise BatchError(f"{name}: expected numbers, {got}")
     return column.astype(target)
 
 
 def _require_integers(column: Array, name: str) -> None:
-    if column.dtype.kind not in "iu":
-        hint = advice(name, column.dtype.kind)
-        raise BatchError(f"{name}: expected integers, got {column.dtype}{hint}")
+    if column.dtype.kind in "iu":
+        return
+    got, hint = f"got {column.dtype}", advice(name, column.dtype.kind)
+    for row, value in _objects(column):
+        if is_integer(value) and -(1 << 63) <= value < 1 << 64:
+            continue
+        got = f"and row {row} has {shown(value)}"
+        if is_integer(value) and name not in ("kind", "time"):
+            raise BatchError(f"{name}: {BAD_VERTEX}, {got}")
+        if shown(value) in _MISSING and name not in ("kind", "time"):
+            hint = ": leave out the rows that have none"
+        break
+    raise BatchError(f"{name}: expected integers, {got}{hint}")
+
+
+_MISSING = ("None", "nan", "<NA>", "NaT")
+
+
+def _objects(column: Array) -> Iterable[tuple[int, Any]]:
+    """The rows of a column of Python's objects; of any other column none."""
+    return enumerate(column.tolist() if column.dtype == object else ())
+
+
+def refused_rows(complaint: str, rows: int) -> BatchError:
+    """What a device says of bad rows, which it counts."""
+    return BatchError(f"{complaint} ({rows:,} {'row' if rows == 1 else 'rows'})")
 
 
 # -- vertices -----------------------------------------------------------------------------------
@@ -184,13 +215,18 @@ def _refuse_no_ids(array: Array, name: str) -> None:
         return
     column = array.reshape(-1)
     row = int(np.argmax((column < 0) | (column > MAX_VERTEX)))
-    which = f"row {row} has {column[row]}" if array.ndim else f"this is {column[row]}"
-    raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}, and {which}")
+    raise BatchError(f"{name}: {BAD_VERTEX}, and {_which(array, row)}")
 
 
-def whole_numbers(array: Array, name: str) -> Array:
-    """Floats as int64: data frames have them where a column of ids once lacked some. On the host.
-    Raises BatchError if one is no whole number, or beyond 2^53, where floats skip integers."""
+def _which(array: Array, row: int) -> str:
+    """What is wrong with a column, or with the one value of all rows."""
+    return f"row {row} has {array[row]}" if array.ndim else f"this is {array}"
+
+
+def whole_numbers(array: Array, name: str, what: str = "a vertex") -> Array:
+    """Floats as int64: data frames have them where a column once lacked some values. On the host.
+    Raises BatchError if one is no whole number, or beyond 2^53, where floats skip integers. what:
+    a row's value, for errors."""
     if array.dtype.itemsize < 4:
         array = array.astype(np.float32)  # which can be compared with 2^53
     bad = ~(np.abs(array) <= MAX_WHOLE)  # NaN fails the comparison
@@ -202,12 +238,12 @@ def whole_numbers(array: Array, name: str) -> Array:
     row = int(np.argmax(bad))
     value = array.reshape(-1)[row].item()
     if value != value:
-        why = "nan: leave out the rows that have no vertex, with dropna() or drop_nulls()"
+        why = "nan: leave out the rows that have none, with dropna() or drop_nulls()"
     elif abs(value) > MAX_WHOLE:
         why = f"{value!r}, beyond 2^53, from where on floats skip integers: give integers"
     else:
         why = f"{value!r}: floats are taken only where they are whole numbers"
-    raise BatchError(f"{name}: a vertex is an integer, and row {row} has {why}")
+    raise BatchError(f"{name}: {what} is an integer, and row {row} has {why}")
 
 
 def _ids_unseen(array: Array, name: str) -> Array:
@@ -244,7 +280,7 @@ def one_vertex(value: Any, name: str) -> int:
         )
     vertex = int(id_column(array, name)[0])
     if vertex > MAX_VERTEX:
-        raise BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+        raise BatchError(f"{name}: {BAD_VERTEX}")
     return vertex
 
 
@@ -261,12 +297,26 @@ def weight_column(values: Any, beside: Array, kinds: Array | None = None, append
         column = stretched(column, len(beside), beside)
     if len(column) != len(beside) or type(column) is not np.ndarray:
         return column
-    good = are_weights(column)  # of all rows: selecting takes longer and is rarely needed
-    if not good and kinds is not None and len(kinds) == len(column):
-        good = are_weights(column[kinds == append])
-    if not good:
-        raise BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
+    if are_weights(column):  # of all rows: selecting takes longer and is rarely needed
+        return column
+    bad = ~(np.abs(column) <= MAX_WEIGHT)
+    if kinds is not None and len(kinds) == len(column):
+        bad &= kinds == append
+    if bad.any():
+        raise BatchError(f"{BAD_WEIGHT}, and {_which(array, int(np.argmax(bad)))}")
     return column
+
+
+def one_weight(value: Any) -> float:
+    """The weight of one operation; None: 1. Raises BatchError."""
+    if type(value) is float:
+        return value
+    if value is None:
+        return 1.0
+    array = as_array(value, "weight")
+    if array.ndim:
+        raise BatchError(f"weight: one operation has one number, not an array of {len(array)}")
+    return float(as_column(array, np.float64, "weight")[0])
 
 
 def are_weights(values: Array) -> bool:
@@ -288,7 +338,10 @@ def time_array(values: Any) -> Array:
     if type(values) is int or (type(values) is np.ndarray and values.dtype.kind in "iu"):
         return as_array(values, "time")
     # Twice: lists of datetimes are no array yet, and other libraries' columns are times then.
-    return numbered(as_array(numbered(values, "time"), "time"), "time")
+    array: Array = numbered(as_array(numbered(values, "time"), "time"), "time")
+    if type(array) is np.ndarray and array.dtype.kind == "f" and array.size:
+        return whole_numbers(array, "time", "a time")
+    return array
 
 
 def stretched(column: Array, n: int, beside: Array) -> Array:

@@ -38,6 +38,8 @@ from .values import (
     Plan,
     Segments,
     Single,
+    SlotColumns,
+    SlotSource,
     StagedBatch,
 )
 
@@ -49,8 +51,6 @@ Result = TypeVar("Result")
 Windows = TypeVar("Windows", bound=Plan)
 Stored = TypeVar("Stored", bound=Segments, contravariant=True)
 Asking = TypeVar("Asking", bound=StagedBatch, contravariant=True)
-
-SlotColumns = tuple[Array, Array | None, Array | None]
 
 
 class Shaping(Protocol[Shape]):
@@ -71,10 +71,12 @@ class Shaping(Protocol[Shape]):
         """[S1] ENSURES: one segment with nothing in it, and the columns asked for."""
 
     def build(
-        self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
-    ) -> Shape:
-        """A store of whole columns. keys: uint64[n]; weights and times: [n]; None: no such column.
-        [S2] REQUIRES: the keys strictly rise, and the root has room for n.
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size,
+        slots: SlotSource,
+    ) -> Shape:  # fmt: skip
+        """A store with the columns asked for, filled in one pass over n slots, of which a piece is
+        in memory at a time. Raises MemoryError, and what `slots` does.
+        [S2] REQUIRES: the keys strictly rise, or `slots` raises; and the root has room for n.
         [S3] ENSURES: of the s segments that are there, number k in key order holds slots
         k n / s … (k + 1) n / s - 1; one that is not there has its successor's fence."""
 

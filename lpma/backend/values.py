@@ -18,9 +18,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from ..arrays import Array as Array
+from ..cpu import columns
+from ..pma.keys import Slots
 from ..pma.layout import Size
 from ..record import Record
 
@@ -35,6 +38,9 @@ REFUSED, SKIP, INSERT, WRITE, DELETE = range(-1, 4)
 Single = tuple[int, int, int, int]
 
 Pair = tuple[Array, Array]  # (keys uint64[c], inserted bool[c])
+SlotColumns = tuple[Array, Array | None, Array | None]  # keys, weights and times
+
+PIECES, PIECE_SLOTS = 16, 1 << 17  # in which a store is filled: at most, and the least of one
 
 
 class Unread(Record):
@@ -64,6 +70,51 @@ class Costs:
 # A merge with the whole store needs fresh memory, whose pages must be cleared: in a large one that
 # takes up to four times as long as moving windows. The memory of a load is fresh anyway.
 ON_CPU = Costs(load=4)
+
+
+class SlotSource(Protocol):
+    """The slots of a whole store by rising key, read as the store is filled with them: they need
+    not be in memory all at once."""
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+
+    def read(self, first: int, last: int) -> SlotColumns:
+        """Slots first … last - 1, None for columns that are not there. REQUIRES: a pass reads from
+        0 to `total`, in order; what is returned is not used after the next call. Raises what the
+        source does, with the last slots if it is wrong as a whole."""
+
+    @property
+    def facts(self) -> Slots:
+        """What the slots are. REQUIRES: a pass is over."""
+
+
+@dataclass
+class SlotArrays:
+    """A SlotSource of whole columns. REQUIRES: the keys strictly rise."""
+
+    keys: Array
+    weights: Array | None
+    times: Array | None
+
+    @property
+    def total(self) -> int:
+        return len(self.keys)
+
+    def read(self, first: int, last: int) -> SlotColumns:
+        weights, times = (None if c is None else c[first:last] for c in (self.weights, self.times))
+        return self.keys[first:last], weights, times
+
+    @cached_property
+    def facts(self) -> Slots:
+        return columns.survey(self.keys, None, None, True)
+
+
+def num_pieces(total: int) -> int:
+    """In how many pieces so many slots are read to fill a store: what is in memory beside it is a
+    piece."""
+    return max(1, min(PIECES, total // PIECE_SLOTS))
 
 
 class Tally(Record):

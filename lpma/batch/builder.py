@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arguments.convert import MAX_WHOLE
+from ..arguments.convert import MAX_WHOLE, one_weight
 from ..arguments.renamed import no_attribute
 from ..arguments.scalars import integer, shown, truth
 from ..arguments.times import numbered
@@ -29,8 +29,8 @@ class Batch:
     An operation without a time gets the moment when its batch is applied or, if another one has a
     time, when the batch is turned into columns.
 
-    Vertices that are neither integers nor text raise BatchError at once; values out of range raise
-    it when the batch is applied, and then nothing is applied.
+    Vertices that are neither integers nor text, and weights that are no numbers, raise BatchError
+    at once; values out of range raise it when the batch is applied, and then nothing is applied.
 
     >>> b = lpma.Batch()
     >>> b.insert(1, 2, 0.5)
@@ -93,7 +93,7 @@ class Batch:
 
     def insert(self, u: Name, v: Name, w: float = 1.0, time: Any = None) -> None:
         """Insert edge (u, v) with weight w, as `Graph.insert` does."""
-        self._add(Kind.INSERT, u, v, w, time)
+        self._add(Kind.INSERT, u, v, one_weight(w), time)
 
     def delete(self, u: Name, v: Name, time: Any = None) -> None:
         """Delete edge (u, v) whatever its weight; an absent one is left absent."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array, distinct
-from ..pma.keys import HALF, LOW, Slots
+from ..pma.keys import HALF, LOW, RISE, SOUND
 from .hashing import mixed
 from .id_table import IdTable
 from .instructions import data, data_if_any, load_f32, load_f64, load_u32, load_u64
@@ -17,7 +16,6 @@ from .search import first_not_below
 from .threads import cuts, run_all
 
 PIECE = 1 << 18  # entries that a thread marks per turn
-RISE, SOUND = 1, 2
 
 
 def mark_rows(ids: Array, present: Array) -> None:
@@ -47,44 +45,15 @@ def rows_by(keys: Array, ids: Array) -> tuple[Array, Array]:
     return indptr, indices
 
 
-def survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
-    """One pass, see Survey."""
-    keys = np.ascontiguousarray(keys)
-    weights, times = (None if c is None else np.ascontiguousarray(c) for c in (weights, times))
-    made = Survey(directed)
-    return made.joined(
-        run_all(made.of, [(keys, weights, times, *cut) for cut in cuts(len(keys), PIECE, 4)])
+def survey_piece(
+    keys: Array, weights: Array | None, times: Array | None, directed: bool, *seeds: np.uint64
+) -> tuple[int, ...]:
+    """One pass. Contiguous columns."""
+    column = (0, 0) if weights is None else (id(weights), weights.itemsize)
+    found: tuple[int, ...] = _survey(
+        keys, *column, 0 if times is None else id(times), directed, *seeds
     )
-
-
-class Survey:
-    """What columns of slots are, found piece by piece: see columns.survey. Each edge up has its
-    edge down if the hashes of the ones, and of the others turned round, have equal sums, two of 64
-    bits: they are of different keys, from secret seeds. So no edge is looked for."""
-
-    def __init__(self, directed: bool) -> None:
-        self._directed = directed
-        self._seeds = [np.uint64(secrets.randbits(64)) for _ in range(2)]
-
-    def of(
-        self, keys: Array, weights: Array | None, times: Array | None, first: int, last: int
-    ) -> Any:
-        """What `joined` takes, of slots first … last - 1. Contiguous columns."""
-        column = (0, 0) if weights is None else (id(weights), weights.itemsize)
-        rest = *column, 0 if times is None else id(times), self._directed, *self._seeds
-        return _survey(first, last, keys, *rest)
-
-    def joined(self, parts: list[Any]) -> Slots:
-        """What all slots are, but for whether keys rise from one array to the next."""
-        if not parts:
-            return Slots(True, True, True, 0, 0, -1)
-        good, markers, loops, most, *sums = zip(*parts, strict=True)
-        good_all = int(np.bitwise_and.reduce(good))
-        first, second = (sum(column) % (1 << 64) for column in sums)
-        return Slots(
-            bool(good_all & RISE), bool(good_all & SOUND),
-            self._directed or first == second == 0, sum(markers), sum(loops), max(most),
-        )  # fmt: skip
+    return found
 
 
 @compiled
@@ -102,15 +71,14 @@ def list_rows(keys: Array, targets: Array, sources: Array, starts: Array, first:
 
 @compiled
 def _survey(
-    first: int, last: int, keys: Array, weights: int, width: int, times: int, directed: bool,
-    seed: np.uint64, other_seed: np.uint64,
+    keys: Array, weights: int, width: int, times: int, directed: bool, seed: np.uint64,
+    other_seed: np.uint64,
 ) -> Any:  # fmt: skip
-    """(RISE and SOUND where they hold, markers, loops, the largest vertex, and two sums) of slots
-    first … last - 1."""
+    """See columns.survey_piece. weights, times: by id(), 0 for None."""
     weights, times, good = data_if_any(weights), data_if_any(times), RISE | SOUND
     markers, loops, largest = 0, 0, np.int64(-1)
     total, other_total = np.uint64(0), np.uint64(0)
-    for i in range(first, last):
+    for i in range(len(keys)):
         key = keys[i]
         source, target = key >> HALF, key & LOW
         if i > 0 and key <= keys[i - 1]:

@@ -7,10 +7,17 @@ store on a device calls `use_id_kernels` alone.
 
 from __future__ import annotations
 
+import secrets
+from typing import Any
+
 import numpy as np
 
 from ..arrays import Array, array_module, distinct
-from ..pma.keys import HALF, LOW, Slots, reversed_keys
+from ..pma.keys import HALF, LOW, RISE, SOUND, Slots
+from .splitmix import mix
+from .threads import cuts, run_all
+
+SURVEYED = 1 << 18  # slots that a thread looks at per turn
 
 
 def use_kernels() -> None:
@@ -18,7 +25,7 @@ def use_kernels() -> None:
     from . import column_kernels
 
     use_id_kernels()
-    for name in ("mark_rows", "mark_ends", "distinct_ends", "rows_by", "survey"):
+    for name in ("mark_rows", "mark_ends", "distinct_ends", "rows_by", "survey_piece"):
         globals()[name] = getattr(column_kernels, name)
 
 
@@ -74,33 +81,71 @@ def searched_rows(keys: Array, ids: Array) -> tuple[Array, Array]:
 rows_by = searched_rows
 
 
-def _survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
-    """What columns of slots are. keys: uint64[n]; weights: float32[n], float64[n] or None; times:
-    int64[n] or None."""
+class Survey:
+    """What columns of slots are, found piece by piece. weights: float32[n], float64[n] or None;
+    times: int64[n] or None.
+
+    In an undirected graph each edge up has its edge down, alike in all columns, if the hashes of
+    the ones and of the others turned round have equal sums, two of 64 bits: they are of different
+    keys, from secret seeds. So no edge is looked for."""
+
+    def __init__(self, directed: bool) -> None:
+        self._directed = directed
+        self._seeds = [np.uint64(secrets.randbits(64)) for _ in range(2)]
+
+    def of(self, keys: Array, weights: Array | None = None, times: Array | None = None) -> Any:
+        """What `joined` takes, of a piece; on any thread."""
+        if not len(keys):
+            return None
+        held = (None if c is None else np.ascontiguousarray(c) for c in (keys, weights, times))
+        return keys[0], keys[-1], *survey_piece(*held, self._directed, *self._seeds)
+
+    def joined(self, parts: list[Any]) -> Slots:
+        """What all slots are, of all pieces in their order."""
+        parts = [part for part in parts if part is not None]
+        if not parts:
+            return Slots(True, True, True, 0, 0, -1)
+        begins, ends, good, markers, loops, most, *sums = zip(*parts, strict=True)
+        rise = all(end < begin for end, begin in zip(ends, begins[1:], strict=False))
+        good_all = int(np.bitwise_and.reduce(good))
+        first, second = (sum(map(int, column)) % (1 << 64) for column in sums)
+        return Slots(
+            rise and bool(good_all & RISE), bool(good_all & SOUND),
+            self._directed or first == second == 0, sum(markers), sum(loops), max(most),
+        )  # fmt: skip
+
+
+def survey(keys: Array, weights: Array | None, times: Array | None, directed: bool) -> Slots:
+    """What whole columns are."""
+    whole, pieces = Survey(directed), cuts(len(keys), SURVEYED, 4)
+    cut = ([None if c is None else c[lo:hi] for c in (keys, weights, times)] for lo, hi in pieces)
+    return whole.joined(run_all(whole.of, list(map(tuple, cut))))
+
+
+def _survey_piece(
+    keys: Array, weights: Array | None, times: Array | None, directed: bool, *seeds: np.uint64
+) -> tuple[int, ...]:
+    """(RISE and SOUND where they hold, markers, loops, the largest vertex, and two sums)."""
     low, high = keys & LOW, keys >> HALF
-    is_marker = low == LOW
-    are_sound = not bool((high == LOW).any())
+    is_marker, is_loop = low == LOW, low == high
+    good = 0 if (keys[1:] <= keys[:-1]).any() else RISE
+    is_sound = not (high == LOW).any()
     if weights is not None:  # written so that NaN fails the comparison too
-        are_sound = are_sound and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
-        are_sound = are_sound and not weights[is_marker].any()
-    are_symmetric = True
+        is_sound = is_sound and bool(((weights >= 0) & (weights < np.inf)).all())
+        is_sound = is_sound and not weights[is_marker].any()
+    largest = int(max(high.max(), low[~is_marker].max(initial=0)))
+    sums = [0, 0]
     if not directed:
-        edges = np.flatnonzero(~is_marker)
-        back = edges[np.argsort(reversed_keys(keys[edges]), kind="stable")]
-        edges = edges[np.argsort(keys[edges], kind="stable")]
-        are_symmetric = np.array_equal(reversed_keys(keys[back]), keys[edges])
-        for column in (weights, times):
-            if column is not None:  # by their bits
-                bits = column.view(f"u{column.itemsize}")
-                are_symmetric = are_symmetric and np.array_equal(bits[back], bits[edges])
-    return Slots(
-        not bool((keys[1:] <= keys[:-1]).any()),
-        are_sound,
-        are_symmetric,
-        int(np.count_nonzero(is_marker)),
-        int(np.count_nonzero(low == high)),
-        max(int(low[~is_marker].max(initial=0)), int(high.max())) if len(keys) else -1,
-    )
+        edges = ~is_marker & ~is_loop
+        low, high = low[edges], high[edges]
+        for i, seed in enumerate(seeds):
+            hashed = mix(np.minimum(low, high) << HALF | np.maximum(low, high), seed)
+            for column in (weights, times):
+                held = 0 if column is None else column[edges].view(f"u{column.itemsize}")
+                hashed = mix(held, hashed)
+            sums[i] = int(hashed[high < low].sum()) - int(hashed[high > low].sum())
+    good |= SOUND if is_sound else 0
+    return good, np.count_nonzero(is_marker), np.count_nonzero(is_loop), largest, *sums
 
 
-survey = _survey
+survey_piece = _survey_piece

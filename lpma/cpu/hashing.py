@@ -1,25 +1,8 @@
-"""A hash of 64 bits, for kernels.
-
-The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), started from a
-secret seed, so that nobody can choose keys by their hashes.
-"""
+"""The hash of splitmix.py, for kernels."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from .jit import inlined
+from .splitmix import mix
 
-_STEP = np.uint64(0x9E37_79B9_7F4A_7C15)
-_FIRST = np.uint64(0xBF58_476D_1CE4_E5B9)
-_SECOND = np.uint64(0x94D0_49BB_1331_11EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
-
-
-@inlined
-def mixed(key: np.uint64, seed: np.uint64) -> np.uint64:
-    """The hash of a key."""
-    z = (key ^ seed) + _STEP
-    z = (z ^ (z >> _S30)) * _FIRST
-    z = (z ^ (z >> _S27)) * _SECOND
-    return z ^ (z >> _S31)
+mixed = inlined(mix)

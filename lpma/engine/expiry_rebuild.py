@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import array_module, to_host
+from ..backend.values import SlotArrays
 from ..batch.columns import Columns, Kind
 from ..pma.counters import EXPIRED
 from ..store.lpma import LPMA
@@ -65,5 +66,5 @@ def _without(store: LPMA, before: int, stores: Stores) -> tuple[Any, int, Any, i
         expired = (expired + loops) // 2
     size = store.sizing.size_rebuilt(len(keys), store.segments.size)
     stores.place.wait_for_caller()
-    segments = backend.build(store.segment_size, size, keys, weights, times)
+    segments = store.build(SlotArrays(keys, weights, times), size)
     return segments, store.num_loops - loops, changes, expired, store.clock() - started

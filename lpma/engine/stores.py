@@ -19,8 +19,17 @@ import numpy as np
 
 from ..arrays import array_module
 from ..backend.protocol import Place
-from ..backend.values import BOTH, FORWARD, MAX_CHANGES, REVERSE, Array, Changed
-from ..cpu import columns
+from ..backend.values import (
+    BOTH,
+    FORWARD,
+    MAX_CHANGES,
+    REVERSE,
+    Array,
+    Changed,
+    SlotArrays,
+    SlotColumns,
+    SlotSource,
+)
 from ..pma.counters import Stats
 from ..pma.keys import LOW, Slots, ends_of, reversed_keys
 from ..store.history import History, joined, newest
@@ -162,24 +171,16 @@ class Stores:
                 self.history.add(self.version, changed)
         self.time = time
 
-    def fill(
-        self, keys: Array, weights: Array | None, times: Array | None, slots: Slots | None = None
-    ) -> None:
-        """Replace the contents by sorted slots; no history remains. slots: what is known of them,
-        if it is. REQUIRES: what `image.read` ENSURES of a file's columns."""
-        slots = columns.survey(keys, None, None, True) if slots is None else slots
-        filled: list[tuple[Any, Any, Any]] = [(keys, weights, times)]
-        if self.into is not None:
-            edge = (keys & LOW) != LOW
-            back = reversed_keys(keys)
-            order = np.flatnonzero(edge)[np.argsort(back[edge], kind="stable")]
-            held = [None if values is None else values[order] for values in (weights, times)]
-            filled.append((back[order], held[0], held[1]))
-        stores = [store for store, _ in self.all]
-        built = [store.build(*given) for store, given in zip(stores, filled, strict=True)]
-        for store, segments in zip(stores, built, strict=True):
-            store.load(segments, slots.markers if store is self.out else 0, slots.loops)
-        self.out.largest = slots.largest
+    def fill(self, slots: SlotSource) -> None:
+        """Replace the contents by these; no history remains. What `slots` or a lack of memory
+        raises leaves the stores as they were."""
+        # First, since the whole columns are in memory only then.
+        into = None if self.into is None else self.into.build(_reversed(slots))
+        out = self.out.build(slots)
+        self.out.load(out, slots.facts.markers, slots.facts.loops)
+        if self.into is not None and into is not None:
+            self.into.load(into, 0, slots.facts.loops)
+        self.out.largest = slots.facts.largest
         self.history.forget(self.version)
         self.expiry.forget()
         self.last = None
@@ -187,12 +188,43 @@ class Stores:
         self.largest_at = -1, -1
         self.added = -1, np.empty(0, np.uint32)
         self.in_degrees = InDegrees()
+        self.settle()
+
+
+@dataclass
+class _Sorted:
+    """A SlotSource: the edges in `order` of whole columns, each from its target."""
+
+    keys: Array
+    weights: Array | None
+    times: Array | None
+    order: Array
+
+    @property
+    def total(self) -> int:
+        return len(self.order)
+
+    def read(self, first: int, last: int) -> SlotColumns:
+        rows = self.order[first:last]
+        weights, times = (None if c is None else c[rows] for c in (self.weights, self.times))
+        return reversed_keys(self.keys[rows]), weights, times
+
+    @property
+    def facts(self) -> Slots:
+        raise AssertionError("those of the out-store say it")
+
+
+def _reversed(slots: SlotSource) -> SlotSource:
+    """The edges of an out-store as an in-store has them."""
+    keys, weights, times = slots.read(0, slots.total)
+    order = np.argsort(reversed_keys(keys), kind="stable")  # the fastest here; markers come last
+    return _Sorted(keys, weights, times, order[: len(order) - slots.facts.markers])
 
 
 def _moved(store: LPMA, backend: Any) -> LPMA:
     """The same contents and figures, kept by another backend. Raises MemoryError."""
     moved = copy(store)
     moved.use(backend)
-    moved.segments = moved.build(*store.backend.slots(store.segments))
+    moved.segments = moved.build(SlotArrays(*store.backend.slots(store.segments)))
     moved.hybrid = moved.new_hybrid()  # which strategy is faster says nothing of another backend
     return moved

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..arrays import Array
-from ..cpu.threads import run_all
+from ..cpu.threads import THREADS, run_all
 from ..errors import FormatError
 from ..host import read_at
 from .atomic import Writable
@@ -120,49 +120,15 @@ class Reader:
     def read(self, name: str) -> Array:
         """A whole column."""
         column = np.empty(self.columns[name].length, self.columns[name].dtype)
-        self.scan([name], lambda first, part: None, {name: column})
+        Scan(self, [name]).read_to(len(column), lambda first, part: None, [column])
         if column.dtype == bool and column.view(np.uint8).max(initial=0) > 1:
             with self._naming_file():
                 raise FormatError(f"column {name} holds a byte that is neither true nor false")
         return column
 
-    def scan(
-        self, names: Sequence[str], see: Callable[..., T], into: Mapping[str, Array] | None = None
-    ) -> list[T]:
-        """Read columns of one length piece by piece, on all threads. Returns, in order, what
-        see(row, *parts) makes of each piece, from that row on: before the checksum is known. Parts
-        are used again for other pieces, but for those that are read `into` arrays."""
-        columns, length = [self.columns[name] for name in names], self.columns[names[0]].length
-        whole = [None if into is None else into.get(name) for name in names]
-        spare: list[list[Array]] = []
-
-        def take(first: int, last: int) -> tuple[list[int], T]:
-            held = spare.pop() if spare else [
-                np.empty(min(length, PIECE_ROWS) if array is None else 0, column.dtype)
-                for array, column in zip(whole, columns, strict=True)
-            ]  # fmt: skip
-            parts = [
-                buffer[: last - first] if array is None else array[first:last]
-                for array, buffer in zip(whole, held, strict=True)
-            ]
-            for part, column in zip(parts, columns, strict=True):
-                self._fill(part.view(np.uint8).data, column.start + first * part.itemsize)
-            crcs = [zlib.crc32(part.view(np.uint8).data) for part in parts]
-            seen = see(first, *parts)
-            spare.append(held)
-            return crcs, seen
-
-        pieces = list(pairwise([*range(0, length, PIECE_ROWS), length]))
-        with self._naming_file():
-            taken = run_all(take, pieces)
-            for place, (name, column) in enumerate(zip(names, columns, strict=True)):
-                size, crc = column.dtype.itemsize, 0
-                for (crcs, _), (first, last) in zip(taken, pieces, strict=True):
-                    crc = _joined_crc(crc, crcs[place], (last - first) * size)
-                (announced,) = _CRC.unpack(self._bytes(_CRC.size, column.start + length * size))
-                if crc != announced:
-                    raise FormatError(f"column {name} does not match its checksum")
-        return [seen for _, seen in taken]
+    def scan(self, names: Sequence[str], see: Callable[..., T]) -> list[T]:
+        """Read columns of one length in one pass: see Scan.read_to."""
+        return Scan(self, names).read_to(self.columns[names[0]].length, see)
 
     @contextmanager
     def _naming_file(self) -> Iterator[None]:
@@ -209,6 +175,58 @@ class Reader:
         if zlib.crc32(encoded) != header_crc:
             raise FormatError("the header does not match its checksum")
         return *_decode(encoded), _PREFIX_BYTES + header_bytes
+
+
+class Scan:
+    """A pass over columns of one length, some rows after the other."""
+
+    def __init__(self, reader: Reader, names: Sequence[str]) -> None:
+        self._reader, self._names = reader, names
+        self._columns = [reader.columns[name] for name in names]
+        self._crcs = [0] * len(names)  # of the rows that were read
+        self._at = 0
+
+    def read_to(
+        self, end: int, see: Callable[..., T], into: Sequence[Array] | None = None
+    ) -> list[T]:
+        """Read the rows up to `end` piece by piece, on all threads. Returns, in order, what
+        see(row, *parts) makes of each piece, from that row on: before the checksum is known, which
+        is compared after the last row. Parts are used again for other pieces, unless they are read
+        `into` arrays, which have room for these rows alone."""
+        begin, self._at = self._at, end
+        rows = max(1, min(PIECE_ROWS, -(-(end - begin) // THREADS)))
+        spare: list[list[Array]] = []
+
+        def take(first: int, last: int) -> tuple[list[int], T]:
+            if into is not None:
+                held = [array[first - begin :] for array in into]
+            elif spare:
+                held = spare.pop()
+            else:
+                held = [np.empty(rows, column.dtype) for column in self._columns]
+            parts = [array[: last - first] for array in held]
+            for part, column in zip(parts, self._columns, strict=True):
+                self._reader._fill(part.view(np.uint8).data, column.start + first * part.itemsize)
+            crcs = [zlib.crc32(part.view(np.uint8).data) for part in parts]
+            seen = see(first, *parts)
+            spare.append(held)
+            return crcs, seen
+
+        pieces = list(pairwise([*range(begin, end, rows), end]))
+        with self._reader._naming_file():
+            taken = run_all(take, pieces)
+            for (crcs, _), (first, last) in zip(taken, pieces, strict=True):
+                sizes = [(last - first) * column.dtype.itemsize for column in self._columns]
+                self._crcs = list(map(_joined_crc, self._crcs, crcs, sizes))
+            if end == self._columns[0].length:
+                self._compare()
+        return [seen for _, seen in taken]
+
+    def _compare(self) -> None:
+        for name, column, crc in zip(self._names, self._columns, self._crcs, strict=True):
+            at = column.start + column.length * column.dtype.itemsize
+            if _CRC.unpack(self._reader._bytes(_CRC.size, at)) != (crc,):
+                raise FormatError(f"column {name} does not match its checksum")
 
 
 def is_one(path: str | os.PathLike[str] | io.BytesIO) -> bool:

@@ -139,7 +139,7 @@ def _woven(a: Array, b: Array) -> Array:
     return both
 
 
-def names_of(ids: Array, kinds: Array, keys: Array, bounds: Array, blob: Array) -> Array:
+def names_of_entries(ids: Array, kinds: Array, keys: Array, bounds: Array, blob: Array) -> Array:
     """The names of ids in a dictionary with these columns: see `Names.of`."""
     ids = ids.astype(np.intp, copy=False)
     kinds, keys = kinds[ids], keys[ids]

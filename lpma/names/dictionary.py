@@ -41,7 +41,7 @@ import numpy as np
 from ..arguments.convert import MAX_NAME_BYTES, MAX_VERTEX, as_array
 from ..arrays import Array, places_of, to_host
 from ..errors import BatchError, FormatError, TooManyNames, VertexError
-from .column import MAX_NAME, TEXT, Column, Name, names_of
+from .column import MAX_NAME, TEXT, Column, Name, names_of_entries
 from .files import NamesImage, column_of_file, read
 from .forms import Form, flattened, form_of_keys
 from .given import column_of, name_of
@@ -229,7 +229,7 @@ class Names:
         else."""
         at = places(ids, len(self), "ids")
         room = self._room  # after the count: it holds at least as many
-        return names_of(at, room.kinds, room.keys, room.bounds, room.blob)
+        return names_of_entries(at, room.kinds, room.keys, room.bounds, room.blob)
 
     def copy(self) -> Names:
         """A dictionary of its own with the same names.

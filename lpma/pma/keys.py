@@ -39,6 +39,9 @@ def reversed_keys(keys: Array) -> Array:
     return back
 
 
+RISE, SOUND = 1, 2  # bits: what Slots says of a piece of them
+
+
 class Slots(NamedTuple):
     """What columns of slots are: keys, markers too, and weights."""
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import Array, row_numbers, to_host
-from ..cpu import columns as host_columns
+from ..backend.values import SlotArrays, SlotColumns
+from ..cpu.columns import Survey
 from ..engine.stores import Stores
 from ..errors import BatchError, FormatError
 from ..file import container
@@ -66,10 +67,11 @@ class Image:
         return int(self._header["time"])
 
     @property
-    def slots(self) -> tuple[Array, Array | None, Array | None]:
-        """The keys, weights and times, None where there are none. Raises BatchError as `write`."""
+    def slots(self) -> SlotArrays:
+        """The keys, weights and times. Raises BatchError as `write`."""
         self._refuse_spent()
-        return self._columns["keys"], self._columns.get("weights"), self._columns.get("times")
+        held = self._columns
+        return SlotArrays(held["keys"], held.get("weights"), held.get("times"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file that `Graph.save` would have written then, atomically. Raises PathError,
@@ -115,7 +117,7 @@ def take(stores: Stores, options: Options, names: Names | None, old: Image | Non
     return Image(header, kept | ({} if names is None else names.image().columns()), memory)
 
 
-def slots_of(s: Csr) -> tuple[Array, Array | None, Array | None]:
+def slots_of(s: Csr) -> SlotArrays:
     """A snapshot as a graph's slots, by rising key, on the host; vertices by themselves have
     markers."""
     indptr, indices = np.asarray(to_host(s._indptr)), np.asarray(to_host(s._indices))
@@ -137,7 +139,7 @@ def slots_of(s: Csr) -> tuple[Array, Array | None, Array | None]:
             values = np.asarray(to_host(column))
             column = np.concatenate([values, np.full(len(markers), marker, values.dtype)])[order]
         columns.append(column)
-    return keys[order], columns[0], columns[1]
+    return SlotArrays(keys[order], *columns)
 
 
 def _dtypes_of(options: Options) -> dict[str, np.dtype[Any]]:
@@ -147,24 +149,9 @@ def _dtypes_of(options: Options) -> dict[str, np.dtype[Any]]:
     return {name: dtype for name, dtype in dtypes.items() if dtype is not None}
 
 
-def read(path: str | os.PathLike[str] | io.BytesIO) -> tuple[GraphFile, Names | None, Any]:
-    """Read a file that an image wrote, on the disk or in memory. Raises FormatError on any other,
-    and OSError. ENSURES: whatever the file is, what is returned are a graph's contents."""
-    file = GraphFile(path)
-    columns = {name: file.reader.read(name) for name in file.reader.columns}
-    file.reader.close()
-    if isinstance(path, io.BytesIO):
-        path.close()
-    keys, weights, times = (columns[x] if x in file.columns else None for x in COLUMNS)
-    assert keys is not None
-    slots = host_columns.survey(keys, weights, times, file.options.directed)
-    file.check(slots)
-    names = file.names(columns.__getitem__)
-    return file, names, (keys, weights, times, slots)
-
-
 class GraphFile:
-    """The file of a graph, open: what its header says of its columns. Raises as `read` does."""
+    """The file of a graph, on the disk or in memory, open: what its header says of its columns.
+    Raises FormatError on any other, and OSError."""
 
     def __init__(self, path: str | os.PathLike[str] | io.BytesIO) -> None:
         self.name = name = container.name_of_source(path)
@@ -215,3 +202,35 @@ class GraphFile:
             raise FormatError(f"{self.name}: its vertices have names, which are not there")
         kinds, keys, ends, text = map(read, OF_NAMES)
         return Names.of_columns(kinds, keys, ends, text, self.name, is_late)
+
+
+class StoredSlots:
+    """The slots of a graph's file, a backend.values.SlotSource: each pass reads and surveys them
+    anew. Raises FormatError and OSError. ENSURES: whatever the file is, a pass that comes to its
+    end has read a graph's."""
+
+    facts: Slots
+
+    def __init__(self, file: GraphFile) -> None:
+        self._file, self._reader = file, file.reader
+        self.total = file.reader.columns["keys"].length
+
+    def read(self, first: int, last: int) -> SlotColumns:
+        names, rows = self._file.columns, last - first
+        if first == 0:
+            self._scan, self._seen = container.Scan(self._reader, names), list[Any]()
+            self._survey, self._memory = Survey(self._file.options.directed), list[Array]()
+
+        def see(_: int, *parts: Array) -> Any:
+            return self._survey.of(**dict(zip(names, parts, strict=True)))
+
+        if not self._memory or len(self._memory[0]) < rows:
+            self._memory = [np.empty(rows, self._reader.columns[name].dtype) for name in names]
+        columns = [memory[:rows] for memory in self._memory]  # again: fresh pages are expensive
+        self._seen += self._scan.read_to(last, see, columns)
+        if last == self.total:
+            self._memory = []
+            self.facts = self._survey.joined(self._seen)
+            self._file.check(self.facts)
+        held = dict(zip(names, columns, strict=True))
+        return held["keys"], held.get("weights"), held.get("times")

@@ -15,7 +15,6 @@ import os
 import threading
 from collections.abc import Callable
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from ..arrays import Array
 from ..backend import cpu_backend, is_cuda
 from ..cpu import ready
+from ..cpu.columns import Survey
 from ..engine.vertices import check_taken
 from ..pma.keys import LOW, Slots
 from ..pma.layout import NOTHING
@@ -82,25 +82,22 @@ class StoredGraph:
     def _scanned(self) -> tuple[Slots, Array, Array]:
         """(what the slots are; uint32: sources; int64: where each's row begins). Writes the
         targets."""
-        from ..cpu.column_kernels import Survey, list_rows
+        from ..cpu.column_kernels import list_rows
 
         survey, names, targets = Survey(self.directed), self._file.columns, self._indices
 
         def see(first: int, *parts: Array) -> Any:
-            columns, n = dict(zip(names, parts, strict=True)), len(parts[0])
-            keys, into = columns["keys"], targets[first : first + n]
-            found = survey.of(keys, columns.get("weights"), columns.get("times"), 0, n)
+            keys, n = parts[0], len(parts[0])
+            into = targets[first : first + n]
             sources, starts = np.empty(n, np.uint32), np.empty(n, np.int64)
             rows = list_rows(keys, into, sources, starts, first)
-            ends = int(keys[0]), int(keys[-1])
-            return found, ends, sources[:rows].copy(), starts[:rows].copy()
+            found = survey.of(**dict(zip(names, parts, strict=True)))
+            return found, sources[:rows].copy(), starts[:rows].copy()
 
         seen = self._file.reader.scan(names, see)
         slots = survey.joined([found for found, *_ in seen])
-        ends = [ends for _, ends, _, _ in seen]
-        rise = all(end < begin for (_, end), (begin, _) in pairwise(ends))
-        self._file.check(slots._replace(rise=slots.rise and rise))
-        sources = np.concatenate([np.empty(0, np.uint32), *(its for _, _, its, _ in seen)])
+        self._file.check(slots)
+        sources = np.concatenate([np.empty(0, np.uint32), *(its for _, its, _ in seen)])
         starts = np.concatenate([np.empty(0, np.int64), *(its for *_, its in seen)])
         new = np.append(True, sources[1:] != sources[:-1])[: len(sources)]  # none from two pieces
         return slots, sources[new], starts[new]

@@ -35,6 +35,7 @@ from ..backend.values import (
     Located,
     Plan,
     Segments,
+    SlotSource,
     StagedBatch,
 )
 from ..batch.columns import Columns
@@ -349,10 +350,11 @@ class LPMA:
         """Give back buffers out of proportion to the store. What was located is lost."""
         self.backend.trim(self.segments, staged)
 
-    def build(self, keys: Array, weights: Array | None, times: Array | None) -> Segments:
-        """Segments that hold whole columns, keys strictly rising, for `load`."""
-        size = self.sizing.size_for(len(keys), NOTHING)
-        return self.backend.build(self.segment_size, size, keys, weights, times)
+    def build(self, slots: SlotSource, size: Size | None = None) -> Segments:
+        """Segments that hold these slots, for `load`; of that size, or of the least that does."""
+        size = self.sizing.size_for(slots.total, NOTHING) if size is None else size
+        shape = self.segment_size, self.weight_dtype, self.has_times
+        return self.backend.build(*shape, size, slots)
 
     def load(self, segments: Segments, markers: int, loops: int) -> None:
         """Replace the contents by what `build` made of keys with so many markers and loops."""

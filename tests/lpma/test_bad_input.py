@@ -94,7 +94,10 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     (([1, -np.inf], [1, 2]), "src: .* row 1 has -inf, beyond"),
     ((-1.0, 1), "src: vertex ids go from 0 to 4294967294"),
     ((2.0**32, 1), "src: vertex ids go from 0 to 4294967294"),
-    (([1, None], [1, 2]), "src: expected integers, got object"),
+    (([1, None], [1, 2]), "src: expected integers, and row 1 has None: leave out"),
+    (([1, 2, "c"], [1, 2, 3]), "src: expected integers, got <U21: vertices go by numbers"),
+    ((np.array([1, 2, "c"], object), [1, 2, 3]), "src: .* row 2 has 'c': convert its values"),
+    ((np.array([1, 2], object), [1, 2]), "src: expected integers, got object: convert its values"),
     ((["1", "2"], [1, 2]), "src: expected integers, got <U1: vertices go by numbers"),
     (("ab", "cd"), "src: expected integers"),
     ((b"ab", 1), "src: expected integers"),
@@ -105,7 +108,11 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     ((-1, 1), "src: vertex ids go from 0 to 4294967294"),
     (([2**32 - 1], [1]), "src: vertex ids go from 0 to 4294967294"),
     (([1], [2**32]), "dst: vertex ids go from 0 to 4294967294"),
-    (([2**64], [1]), "src: expected integers"),
+    (([1, 2**64], [1, 2]), f"src: vertex ids go from 0 to 4294967294, and row 1 has {2**64}"),
+    (
+        ([1], [-(2**63) - 1]),
+        f"dst: vertex ids go from 0 to 4294967294, and row 0 has {-(2**63) - 1}",
+    ),
     ((np.array([2**63], np.uint64), [1]), "src: vertex ids go from 0 to 4294967294"),
     (([[1, 2], [3, 4]], [1, 2]), r"src: expected one dimension, got shape \(2, 2\)"),
     (([[1], [2, 3]], [1, 2]), "src: cannot be read as an array"),
@@ -115,15 +122,17 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     (([1], [2], [True]), "weight: expected numbers, got a boolean"),
     (([1], [2], True), "weight: expected numbers, got bool"),
     (([1], [2], {0.5}), "weight: a set is no array"),
-    (([1], [2], [None]), "weight: expected numbers, got object"),
+    (([1, 2], [2, 3], [0.5, None]), "weight: expected numbers, and row 1 has None"),
     (([1], [2], [1j]), "weight: expected numbers"),
-    (([1], [2], np.nan), "weight: finite values"),
-    (([1, 2], [2, 3], [1.0, np.inf]), "weight: finite values"),
-    (([1], [2], 1.0, 1.5), "time: expected integers"),
+    (([1], [2], np.nan), "weight: finite values .*, and this is nan"),
+    (([1, 2], [2, 3], [1.0, np.nan]), "weight: finite values .*, and row 1 has nan"),
+    (([1, 2], [2, 3], np.array([-np.inf, 1.0], np.float32)), "weight: .*, and row 0 has -inf"),
+    (([1], [2], 1.0, 1.5), "time: a time is an integer, and row 0 has 1.5: floats are taken only"),
+    (([1, 2], [2, 3], 1.0, [7.0, np.nan]), "time: .* row 1 has nan: leave out the rows"),
+    (([1], [2], 1.0, 2.0**54), "time: .* beyond 2.53"),
     (([1], [2], 1.0, True), "time: expected integers, got bool"),
     (([1], [2], 1.0, "now"), "time: .* text is no time here"),
     (([1], [2], 1.0, 2**63), "time: "),
-    (([1], [2], 1.0, [1.0]), "time: expected integers"),
     (([1], [2], 1.0, [None]), "time: .* another type is no time here: give datetimes"),
     (([1], [2], 1.0, np.array(["NaT"], "M8[us]")), "time: row 0 has no time"),
     (([1], [2], 1.0, np.datetime64("NaT")), "time: a datetime64 without a unit"),
@@ -191,6 +200,8 @@ def test_vertices_that_are_none(device: str, bad: Any) -> None:
     (0, [1, 2], 1.0, None, 2),
     ([0, 1], 2, 1.0, None, 2),
     (0, 1, 2.5, 7, 1),
+    (0, 1, 2.5, 7.0, 1),
+    ([0, 1], [1, 2], 2.5, [7.0, -3.0], 2),
     (np.array(0), [1, 2], np.array(0.5), np.array(7), 2),
     (np.uint32(0), np.array([1, 2]), np.float32(0.5), np.int64(7), 2),
     ([0, 1], [1, 2], 3, 7, 2),
@@ -214,7 +225,7 @@ def test_scalars_are_every_rows(
     wanted = np.broadcast_to(np.asarray(weight, np.float32), edges)
     assert np.array_equal(host(s.weights), wanted)
     if time is not None:
-        assert set(host(s.times).tolist()) <= {7}
+        assert set(host(s.times).tolist()) <= set(np.ravel(time).tolist())
     g.delete(src, dst)
     assert g.num_edges == 0
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
+from lpma.backend import values
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numpy.backend import NumpyBackend
 from lpma.backend.protocol import Backend
@@ -192,9 +193,13 @@ def test_an_empty_store(make: Make, weight: str | None) -> None:
     assert store.backend.largest_vertex(segments) == -1
 
 
+@pytest.mark.parametrize("least", [1, 7, values.PIECE_SLOTS])
 @pytest.mark.parametrize("n", [0, 1, 3, 57, 58, 200])
-def test_a_store_of_whole_columns_is_spread_evenly(make: Make, n: int) -> None:
-    """S2, S3"""
+def test_a_store_of_whole_columns_is_spread_evenly(
+    make: Make, monkeypatch: pytest.MonkeyPatch, n: int, least: int
+) -> None:
+    """S2, S3: in pieces, too, of which some may lie within a segment."""
+    monkeypatch.setattr(values, "PIECE_SLOTS", least)
     store = filled(make, n=n)
     m = store.segments.m
     assert n <= bounds(m, SIZE)[0][m]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lpma.arrays import to_host
 from lpma.backend.protocol import AnyBackend
-from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed
+from lpma.backend.values import BOTH, FORWARD, REVERSE, Committed, SlotArrays
 from lpma.batch.columns import Kind
 from lpma.errors import BatchError
 from lpma.pma.counters import DELETE_ABSENT, EXPIRED, REASONS, Stats, unchanged_of
@@ -326,8 +326,8 @@ def test_a_successor_goes_on_to_the_same_end(
             successor = backend.successor()
             assert successor is not None
             theirs = store_of(successor, strategy)
-            given = ours.backend.slots(ours.segments)
-            theirs.load(theirs.build(*given), ours.num_markers, ours.num_loops)
+            given = SlotArrays(*ours.backend.slots(ours.segments))
+            theirs.load(theirs.build(given), ours.num_markers, ours.num_loops)
             theirs.written = False
         committed = [apply(store, columns) for store in {id(s): s for s in (ours, theirs)}.values()]
         assert len({tuple(done.unchanged) for done in committed}) == 1

@@ -267,6 +267,26 @@ def test_an_empty_side_inserts_nothing(device: str) -> None:
     assert (g.num_edges, g.version) == (0, 3)
 
 
+def test_a_batch_refuses_at_once_what_is_no_weight() -> None:
+    b = lpma.Batch()
+    for bad in ("x", True, [1.0], [0.5, 1.0], 1j, object(), 10**30, np.array(["x"])):
+        with pytest.raises(lpma.BatchError, match="weight: "):
+            b.insert(1, 2, bad)  # type: ignore[arg-type]
+    assert len(b) == 0
+    for good in (2, 2.5, np.float32(0.5), np.int8(3), np.array(1.5), None):
+        b.insert(1, 2, good)  # type: ignore[arg-type]
+    b.insert(1, 2, float("nan"))
+    assert b.columns is not None
+    with pytest.raises(lpma.BatchError, match="and row 6 has nan"):
+        b.columns()
+    graph, model = (lpma.Graph(device="cpu") for _ in range(2))
+    b._weight.pop()
+    b._weight.append(1.0)
+    graph.apply(b)
+    model.insert(1, 2, 2 + 2.5 + 0.5 + 3 + 1.5 + 1 + 1)
+    assert graph.edge(1, 2).weight == model.edge(1, 2).weight  # type: ignore[union-attr]
+
+
 def test_a_batch_takes_whole_numbers_of_any_type() -> None:
     b = lpma.Batch()
     b.insert(int(np.uint64(1)), 2)

@@ -299,7 +299,7 @@ def test_save_and_load(device: str, tmp_path: Path) -> None:
     filled = Graph(device=device)
     filled.insert(1, 2, time=500)
     filled.expire(3)
-    filled._lock.write(filled._stores.fill, *g.image().slots)
+    filled._lock.write(filled._stores.fill, g.image().slots)
     check_front(filled)
     filled.expire(40)
     assert filled.num_edges == 60

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma.backend.numba import snapshot_memory
+from lpma.backend.values import SlotArrays
 from lpma.cpu import merged, pieces
 from lpma.snapshot import capture
 from lpma.snapshot import row_versions as forms
@@ -253,7 +254,7 @@ def test_contents_that_are_replaced_are_not_followed(tmp_path: Path) -> None:
     other = lpma.Graph(device="cpu")
     other.insert(3, 4)
     stores, slots = graph._stores, other._stores.out.backend.slots(other._stores.out.segments)
-    stores.fill(*slots)
+    stores.fill(SlotArrays(*slots))
     assert graph.snapshot().indices.tolist() == [4]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from lpma.arrays import first_not_below
 from lpma.cpu import column_kernels, columns, id_table
+from lpma.pma.keys import Slots, reversed_keys
 
 Array = npt.NDArray[Any]
 
@@ -58,6 +60,44 @@ weights = st.sampled_from([0.0, 1.0, 2.5, -1.0, float("inf"), float("nan")])
 slots = st.lists(st.tuples(st.one_of(targets), targets, weights), max_size=12)
 
 
+LOOKS = [column_kernels.survey_piece, columns._survey_piece]
+
+
+def surveyed(look: Any, size: int, keys: Array, *rest: Any) -> Slots:
+    """In pieces of that size."""
+    *values, directed = rest
+    survey = columns.Survey(directed)
+    cuts = [slice(at, at + size) for at in range(0, len(keys), size)]
+    with patch.object(columns, "survey_piece", look):
+        pieces = [[None if c is None else c[cut] for c in (keys, *values)] for cut in cuts]
+        return survey.joined([survey.of(*piece) for piece in pieces])
+
+
+def compared(keys: Array, weights: Any, times: Any, directed: bool) -> Slots:
+    """The same by looking for each edge's other side."""
+    low, high = keys & np.uint64(NO_ID), keys >> np.uint64(32)
+    is_marker = low == NO_ID
+    are_sound = not (high == NO_ID).any()
+    if weights is not None:
+        are_sound = are_sound and bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
+        are_sound = are_sound and not weights[is_marker].any()
+    are_symmetric = True
+    if not directed:
+        edges = np.flatnonzero(~is_marker)
+        back = edges[np.argsort(reversed_keys(keys[edges]), kind="stable")]
+        edges = edges[np.argsort(keys[edges], kind="stable")]
+        are_symmetric = np.array_equal(reversed_keys(keys[back]), keys[edges])
+        for column in (weights, times):
+            if column is not None:  # by their bits
+                bits = column.view(f"u{column.itemsize}")
+                are_symmetric = are_symmetric and np.array_equal(bits[back], bits[edges])
+    return Slots(
+        not bool((keys[1:] <= keys[:-1]).any()), bool(are_sound), are_symmetric,
+        int(np.count_nonzero(is_marker)), int(np.count_nonzero(low == high)),
+        max(int(low[~is_marker].max(initial=0)), int(high.max())) if len(keys) else -1,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
 @given(
     drawn=slots, directed=st.booleans(), is_sorted=st.booleans(), goes_back=st.booleans(),
@@ -78,11 +118,13 @@ def test_a_survey(
     times = None if timed is None else np.full(len(keys), 7, np.int64)
     if times is not None and timed and len(keys):
         times[timed % len(keys)] = timed
-    got = column_kernels.survey(keys, column, times, directed)
-    expected = columns._survey(keys, column, times, directed)
-    assert got[:2] == expected[:2]
-    if expected.rise and expected.are_sound:  # else the rest means nothing
-        assert got == expected
+    expected = compared(keys, column, times, directed)
+    for look in LOOKS:
+        for size in (1, 3, 100):
+            got = surveyed(look, size, keys, column, times, directed)
+            assert got[:2] == expected[:2]
+            if expected.rise and expected.are_sound:  # else the rest means nothing
+                assert got == expected
 
 
 def test_a_survey_of_many_slots() -> None:
@@ -91,16 +133,16 @@ def test_a_survey_of_many_slots() -> None:
     u, v = rng.integers(0, 3_000, (2, 700_000)).astype(np.uint64)
     half = np.uint64(32)
     keys = np.unique(np.concatenate([u << half | v, v << half | u]))
-    found = column_kernels.survey(keys, None, None, False)
-    assert found == columns._survey(keys, None, None, False)
+    found = columns.survey(keys, None, None, False)
+    assert found == compared(keys, None, None, False)
     assert found.rise
     assert found.are_symmetric
     low = keys & np.uint64(NO_ID)
     one = int(np.flatnonzero(keys >> half != low)[12_345])
-    assert not column_kernels.survey(np.delete(keys, one), None, None, False).are_symmetric
+    assert not columns.survey(np.delete(keys, one), None, None, False).are_symmetric
     swapped = keys.copy()
     swapped[one : one + 2] = swapped[one : one + 2][::-1]
-    assert not column_kernels.survey(swapped, None, None, True).rise
+    assert not columns.survey(swapped, None, None, True).rise
 
 
 changes = st.lists(st.lists(st.tuples(ids, st.booleans()), max_size=30), max_size=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given
 
 import lpma
 from lpma import FormatError
+from lpma.backend.numba import allocate
 from lpma.snapshot.stored import StoredGraph, can_read
 from tests.lpma.conftest import every_backend
 from tests.support import containers
@@ -45,6 +47,26 @@ def test_a_graph_comes_back(
         assert getattr(loaded, name) == getattr(g, name)
     assert_same(loaded.apply(columns), model.apply(columns))
     agree(loaded, model, dense_below=1000)
+
+
+@pytest.mark.parametrize("options", [{}, {"directed": False}, {"predecessors": True}], ids=str)
+def test_a_load_takes_little_memory_beside_the_graph(
+    path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(allocate, "HAS_HUGE_PAGES", False)  # so that NumPy has all memory
+    src, dst = np.random.default_rng(5).integers(0, 1 << 18, (2, 1_200_000), np.uint32)
+    graph = lpma.Graph(device="cpu", **options)
+    graph.insert(src, dst)
+    graph.save(path)
+    lpma.Graph.load(path, device="cpu")  # what is imported
+    tracemalloc.start()
+    try:
+        loaded = lpma.Graph.load(path, device="cpu")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert loaded.num_edges == graph.num_edges
+    assert peak < 1.2 * loaded.nbytes
 
 
 @every_backend

@@ -49,7 +49,7 @@ class Unbuilt(Defaults):
         self.made.append(m)
         return SimpleNamespace(**{**vars(segments), "m": m, "size": Size(m)})
 
-    def build(self, segment_size: int, size: Size, *columns: Any) -> Any:
+    def build(self, segment_size: int, dtype: Any, times: bool, size: Size, slots: Any) -> Any:
         self.made.append(size.m)
 
     def rebuild(self, segments: Any, located: Any, size: Size) -> Any:
@@ -118,12 +118,12 @@ def test_loading_has_the_same_limit() -> None:
     full = int(bounds(most, 32)[0][most])
     backend = Unbuilt(most, most, full)
     store = store_of(backend, 32, "auto")
-    columns: Any = range(full), None, None
-    store.build(*columns)
+    slots: Any = SimpleNamespace(total=full)
+    store.build(slots)
     assert backend.made == [most]
-    columns = range(full + 1), None, None
+    slots.total += 1
     with pytest.raises(lpma.StoreTooLarge):
-        store.build(*columns)
+        store.build(slots)
     assert backend.made == [most]
 
 

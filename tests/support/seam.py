@@ -14,7 +14,7 @@ from lpma.backend import Host
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numpy.backend import NumpyBackend
 from lpma.backend.protocol import AnyBackend
-from lpma.backend.values import FORWARD, REVERSE, Committed, Segments
+from lpma.backend.values import FORWARD, REVERSE, Committed, Segments, SlotArrays
 from lpma.batch.columns import Columns, Kind
 from lpma.engine.opera import apply_staged
 from lpma.engine.stores import Stores
@@ -172,7 +172,7 @@ def filled(make: Make, *options: Any, n: int = 60, **named: Any) -> LPMA:
 def loaded(store: LPMA, keys: Any) -> tuple[Segments, int, int]:
     keys = np.asarray(keys, np.uint64)
     weights = np.ones(len(keys), np.float32)
-    return store.build(keys, weights, np.zeros(len(keys), np.int64)), 0, 0
+    return store.build(SlotArrays(keys, weights, np.zeros(len(keys), np.int64))), 0, 0
 
 
 def edges_of(store: LPMA) -> dict[int, tuple[float, int]]:

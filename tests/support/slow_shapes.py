@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.backend.values import Array
+from lpma.backend.values import Array, SlotSource
 from lpma.pma import layout
 from lpma.pma.layout import Size
 from tests.support.slow_store import LAST, Slot, SlowSegments
@@ -41,14 +41,14 @@ class SlowShapes:
         return fresh
 
     def build(
-        self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
-    ) -> SlowSegments:
-        like = self.empty(
-            segment_size, None if weights is None else weights.dtype, times is not None
-        )
-        columns = [keys.tolist(), *(
-            [0] * len(keys) if column is None else column.tolist() for column in (weights, times)
-        )]  # fmt: skip
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size,
+        slots: SlotSource,
+    ) -> SlowSegments:  # fmt: skip
+        like = self.empty(segment_size, weight_dtype, times)
+        columns = [
+            [0] * slots.total if column is None else column.tolist()
+            for column in slots.read(0, slots.total)
+        ]
         return self._spread_over(like, [Slot(*row) for row in zip(*columns, strict=True)], size)
 
     def expand(self, segments: SlowSegments, size: Size) -> SlowSegments:

@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...arrays import Array, address
 from ...cpu.jit import compiled
+from ...cpu.threads import cuts, run_all
 from ...pma.layout import Size
+from ..values import SlotColumns, SlotSource, num_pieces
 from .addressing import Slot, View, advance, count_of, move_slots, segment_at
-from .commit import spread_evenly
+from .commit import SEGMENTS_PER_TASK
 from .export import write_slots
 from .move import following_fence, spread, sum_window
-from .segments import Segments, empty_segments, shrunk
+from .segments import LAST_FENCE, Segments, empty_segments, shrunk
 from .workspace import Workspace
 
 
 def build(
-    segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
-) -> Segments:
-    """Filled in one pass, by all threads."""
-    fresh = empty_segments(
-        segment_size, None if weights is None else weights.dtype, times is not None, size
-    )
-    columns = [None if c is None else np.ascontiguousarray(c) for c in (keys, weights, times)]
-    key, weight, time = (0 if column is None else address(column) for column in columns)
-    spread_evenly(fresh.view, (key, weight, time), len(keys), 1, fresh.m)
+    segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size,
+    slots: SlotSource,
+) -> Segments:  # fmt: skip
+    """A piece after the other, each by all threads. A piece ends where a segment begins."""
+    fresh = empty_segments(segment_size, weight_dtype, times, size)
+    total, m, n = slots.total, fresh.m, num_pieces(slots.total)
+    lo = first = 0
+    for piece in range(1, n + 1):
+        last = (piece << m) // n * total >> m
+        hi = 1 << m if last == total else -(-(last << m) // total)  # begins with that slot
+        _fill(fresh, lo, hi, total, first, slots.read(first, last))
+        lo, first = hi, last
+    sum_window(fresh.view, 1, m)
     return fresh
+
+
+def _fill(
+    fresh: Segments, lo: int, hi: int, total: int, first: int, columns: SlotColumns
+) -> None:  # fmt: skip
+    """Give segments lo … hi - 1 their share of `total` slots, of which these are those from `first`
+    on."""
+    held = [None if column is None else np.ascontiguousarray(column) for column in columns]
+    # Where slot 0 would be.
+    key, weight, time = (0 if c is None else address(c) - first * c.itemsize for c in held)
+    source, m = (key, weight, time), fresh.m
+    run_all(
+        spread,
+        [
+            (fresh.view, source, total, 0, m, lo + begin, lo + end, LAST_FENCE)
+            for begin, end in cuts(hi - lo, SEGMENTS_PER_TASK, 4)
+        ],
+    )
 
 
 def shrink(workspace: Workspace, segments: Segments, most: Array) -> tuple[Segments, Array]:

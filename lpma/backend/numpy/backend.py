@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ...pma.keys import HALF, LOW, keys_of
 from ...pma.layout import Size
 from ..defaults import Defaults
 from ..protocol import AnyBackend
-from ..values import ON_CPU, Array, Committed, Implied, Tally
+from ..values import ON_CPU, Array, Committed, Implied, SlotSource, Tally, num_pieces
 from . import fold
 from .fold import Folded, KeyRows, StagedBatch
 from .plan import Leaves, Plan, Windows, planned, spread
@@ -138,15 +139,19 @@ class NumpyBackend(Defaults):
         return MOST_LEVELS
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
-        weights = None if weight_dtype is None else np.empty(0, weight_dtype)
-        slots = Slots(np.empty(0, np.uint64), weights, np.empty(0, np.int64) if times else None)
-        return Segments.spread(segment_size, Size(0), slots)
+        return Segments.spread(segment_size, Size(0), Slots.empty(0, weight_dtype, times))
 
     def build(
-        self, segment_size: int, size: Size, keys: Array, weights: Array | None, times: Array | None
-    ) -> Segments:
-        own = (None if column is None else np.array(column) for column in (keys, weights, times))
-        return Segments.spread(segment_size, size, Slots._make(own))
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size,
+        slots: SlotSource,
+    ) -> Segments:  # fmt: skip
+        total, n = slots.total, num_pieces(slots.total)
+        own = Slots.empty(total, weight_dtype, times)
+        for first, last in pairwise(total * piece // n for piece in range(n + 1)):
+            for to, column in zip(own, slots.read(first, last), strict=True):
+                if to is not None:
+                    to[first:last] = column
+        return Segments.spread(segment_size, size, own)
 
     def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
         merged = located.batch.merged(segments.slots)

@@ -33,6 +33,12 @@ class Slots(NamedTuple):
     weights: Array | None  # float32 or float64
     times: Array | None  # int64
 
+    @staticmethod
+    def empty(n: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Slots:
+        """Room for n."""
+        weights = None if weight_dtype is None else np.empty(n, weight_dtype)
+        return Slots(np.empty(n, np.uint64), weights, np.empty(n, np.int64) if times else None)
+
     def where(self, rows: Any) -> Slots:
         """Those of `rows`: indices, a mask or a slice."""
         return Slots._make(None if column is None else column[rows] for column in self)

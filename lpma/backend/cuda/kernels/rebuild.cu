@@ -156,12 +156,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 }
 
-// Spread the `total` slots of whole columns, whose keys rise, over `to`.
+// Spread `total` slots over `to`, of which the columns, whose keys rise, have those from `first` to
+// `last` - 1. With the last one the tree is written.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    spread(const __grid_constant__ Store to, Columns from, i64 total) {
-  for (u64 n = thread_number<THREADS>(); n < total; n += thread_count<THREADS>())
-    spread_slot(to, 0, to.m, total, n, content_of(from, n));
-  write_tree(to, total);
+    spread(const __grid_constant__ Store to, Columns from, i64 first, i64 last, i64 total) {
+  for (i64 n = first + thread_number<THREADS>(); n < last; n += thread_count<THREADS>())
+    spread_slot(to, 0, to.m, total, n, content_of(from, n - first));
+  if (last == total) write_tree(to, total);
 }
 
 // The tree with one level more: old windows keep their numbers and counts. The left half of each

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from ....batch.columns import MAX_VERTEX
+from ....arguments.convert import BAD_VERTEX, refused_rows
 from ....cuda import driver
 from ....cuda.driver import Array
-from ....errors import BatchError
 from ..launch.mailbox import Mailbox
 from ..streams import Context
 from ..upload.blocks import ALIGNMENT
@@ -128,7 +127,7 @@ class Reader:
         was given is no vertex."""
         words = self.mailbox.wait(self.stream, self.mailbox.ticket)
         if words[NO_VERTEX]:
-            raise BatchError(f"vertex ids go from 0 to {MAX_VERTEX} ({words[NO_VERTEX]} rows)")
+            raise refused_rows(BAD_VERTEX, words[NO_VERTEX])
         return words
 
     def checking(self) -> tuple[Any, int, int]:

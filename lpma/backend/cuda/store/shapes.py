@@ -1,9 +1,10 @@
-"""Whole stores on a CUDA device: made empty or filled in one launch, grown by a level or a part of
+"""Whole stores on a CUDA device: made empty or filled, grown by a level or a part of
 one, spread evenly after that, shrunk by a level."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import cupy
@@ -13,6 +14,7 @@ from ....cuda import driver
 from ....cuda.driver import Array
 from ....pma.density import window_bounds
 from ....pma.layout import PARTS, Size, level_slots, parted_from
+from ...values import SlotColumns, SlotSource, num_pieces
 from ..launch.kernels import Kernels, kernels_of
 from ..launch.options import THREADS
 from ..limits import most_levels
@@ -77,28 +79,30 @@ class Shapes:
         return segments
 
     def build(
-        self,
-        segment_size: int,
-        size: Size,
-        stored: Array,
-        weights: Array | None,
-        times: Array | None,
-    ) -> Segments:
-        """Filled in one launch."""
+        self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size,
+        slots: SlotSource,
+    ) -> Segments:  # fmt: skip
+        """A piece after the other, each in a launch."""
+        total, n = slots.total, num_pieces(slots.total)
         with self._context:
-            dtype = None if weights is None else weights.dtype
-            fresh = self._made(empty_segments(segment_size, dtype, times is not None, size))
-            fresh.num_slots = len(stored)
-            held = [None if a is None else cupy.asarray(a) for a in (stored, weights, times)]
-            columns = np.zeros((), COLUMNS)
-            for name, array in zip(("keys", "weights", "times"), held, strict=True):
-                columns[name] = 0 if array is None else array.data.ptr
-            slots = max(len(stored), 2 << size.m)
-            self.kernels.launch(
-                "spread", slots, (fresh.record, as_argument(columns), np.int64(len(stored)))
-            )
+            fresh = self._made(empty_segments(segment_size, weight_dtype, times, size))
+            fresh.num_slots = total
+            for first, last in pairwise(total * piece // n for piece in range(n + 1)):
+                self._fill(fresh, first, last, slots.read(first, last))
             self._context.stream.synchronize()  # before the columns are freed
         return fresh
+
+    def _fill(self, fresh: Segments, first: int, last: int, given: SlotColumns) -> None:
+        """Put slots first … last - 1 in their places; the counts are written with the last."""
+        held = [None if column is None else cupy.asarray(column) for column in given]
+        columns = np.zeros((), COLUMNS)
+        for name, array in zip(("keys", "weights", "times"), held, strict=True):
+            columns[name] = 0 if array is None else array.data.ptr
+        total, counts = fresh.num_slots, 2 << fresh.m if last == fresh.num_slots else 0
+        self.kernels.launch(
+            "spread", max(last - first, counts),
+            (fresh.record, as_argument(columns), *map(np.int64, (first, last, total))),
+        )  # fmt: skip
 
     def empty_like(self, segments: Segments, size: Size) -> Segments:
         """Fresh levels for what is to be another store of its kind. REQUIRES: the context."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ....batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Kind
-from ....errors import BatchError
+from ....arguments.convert import BAD_VERTEX, BAD_WEIGHT, refused_rows
+from ....batch.columns import MAX_HOPS, Kind
 from ....pma.strategy import TOP_DOWN
 from ...values import BOTH, Array, Tally
 from ..store.segments import LEVELS, Segments
@@ -16,8 +16,8 @@ from .changes import Room
 
 COMPLAINTS = (
     (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
-    (Report.BAD_VERTEX, f"vertex ids go from 0 to {MAX_VERTEX}"),
-    (Report.BAD_WEIGHT, f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"),
+    (Report.BAD_VERTEX, BAD_VERTEX),
+    (Report.BAD_WEIGHT, BAD_WEIGHT),
     (Report.BAD_HOPS, f"hops: the number of steps goes from 1 to {MAX_HOPS}"),
 )
 TALLY = slice(int(Report.TOUCHED), int(Report.LARGEST) + 1)  # words of a report
@@ -27,7 +27,7 @@ def refuse_bad_rows(report: list[int]) -> None:
     """Raises BatchError if the device found any. REQUIRES: it has written nothing of the batch."""
     for word, complaint in COMPLAINTS:
         if report[word]:
-            raise BatchError(f"{complaint} ({report[word]} rows)")
+            raise refused_rows(complaint, report[word])
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ....arguments.convert import MAX_VERTEX, MAX_WEIGHT
+from ....arguments.convert import BAD_VERTEX, BAD_WEIGHT, MAX_VERTEX, MAX_WEIGHT
 from ....arrays import DATA, address
 from ....cpu import threads
 from ....cpu.ready import Behind
@@ -132,9 +132,7 @@ class Staging:
 
 
 def _complaint(name: str) -> BatchError:
-    if name == "weight":
-        return BatchError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
-    return BatchError(f"{name}: vertex ids go from 0 to {MAX_VERTEX}")
+    return BatchError(BAD_WEIGHT if name == "weight" else f"{name}: {BAD_VERTEX}")
 
 
 def put_here(
