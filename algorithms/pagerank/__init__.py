@@ -4,7 +4,7 @@ way                     when it runs                                        deci
 power iteration         always at first, to the end where no other does
 Chebyshev steps         undirected: once changes fall more slowly than by   steps.next_omega,
                         them                                                pagerank.cu
-Gauss-Seidel sweeps     CPU, directed and `pieces.is_small`, d < 1: after   cpu._rounds
+Gauss-Seidel sweeps     CPU, directed and `pieces.is_small`, d < 1: after   cpu.iterate
                         BEFORE_SWEEPS rounds
 passes over the fringe  CUDA, undirected, more than layout_cuda.FEW rows,   layout_cuda._inner,
                         and few entries in the fringe: before each round,   pagerank.cu
