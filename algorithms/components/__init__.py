@@ -27,10 +27,11 @@ from lpma.snapshot.snapshot import Snapshot
 from ..arrays import Array
 from ..options import algorithm
 from ..views.directed import is_on_device, is_symmetric, rows, scattered_rows
+from ..views.following import followed, lineage_in
 from ..views.given import Distributed
 from ..views.simple import View
 from . import cpu
-from .incremental import incremental, keep
+from .incremental import LABELS, grown
 
 NONE = -1
 
@@ -62,15 +63,16 @@ def connected_components(s: Any) -> Array:
             with device_of(view.indptr):
                 cuda.leave_out(on_device, view.indptr, added, NONE)
         return on_device
-    followed = incremental(s, NONE)
-    if followed is not None:
-        return followed
-    scattered = scattered_rows(s)
-    found = cpu.components(scattered, is_symmetric(s))
-    if added is not None:
-        cpu.leave_out(found, scattered.starts, scattered.ends, added, NONE)
-    keep(s, found)
-    return found
+
+    def anew() -> Array:
+        scattered = scattered_rows(s)
+        found = cpu.components(scattered, is_symmetric(s))
+        if added is not None:
+            cpu.leave_out(found, scattered.starts, scattered.ends, added, NONE)
+        return found
+
+    found = followed(s, LABELS, anew, lambda *last: grown(*last, s.num_rows, NONE))
+    return found if lineage_in(s) is None else found.copy()
 
 
 def labels(view: View, is_symmetric: bool, present: Array | None) -> Array:

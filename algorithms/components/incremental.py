@@ -13,45 +13,24 @@ import numpy as np
 
 from lpma.cpu.jit import compiled
 from lpma.pma.keys import HALF, LOW
-from lpma.snapshot.row_versions import Batches
+from lpma.snapshot.row_versions import Delta
 
 from ..arrays import Array
-from ..views.following import lineage_in
 from .cpu import compress, link
 
 LABELS = "components"  # among the views of a state
 
 
-def incremental(s: Any, none: int) -> Array | None:
-    """As `connected_components`, of a Snapshot on the CPU; None if the labels do not follow from
-    those of the last snapshot. none: the label of a row that is not a vertex."""
-    followed = lineage_in(s)
-    if followed is None:
+def grown(before: Array, since: Delta, n: int, none: int) -> Array | None:
+    """The labels of n rows from those of the last snapshot; None if something was deleted since.
+    none: the label of a row that is not a vertex."""
+    if not all(bool(there.all()) for _, there in since.batches):
         return None
-    kept: Array | None = followed.state.views.get(LABELS)
-    if kept is not None:
-        return kept.copy()
-    since = followed.since
-    before: Array | None = None if since is None else since.before.views.get(LABELS)
-    if since is None or before is None or not _only_came(since.batches):
-        return None
-    labels = np.full(s.num_rows, none, np.int32)
+    labels = np.full(n, none, np.int32)
     labels[: len(before)] = before
     for keys, _ in since.batches:
         _add(keys, labels)
-    keep(s, labels)
     return labels
-
-
-def keep(s: Any, labels: Array) -> None:
-    """Keep the labels of s for the next snapshot."""
-    followed = lineage_in(s)
-    if followed is not None:
-        followed.state.views[LABELS] = labels.copy()
-
-
-def _only_came(batches: Batches) -> bool:
-    return all(bool(there.all()) for _, there in batches)
 
 
 @compiled

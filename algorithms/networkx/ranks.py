@@ -1,8 +1,7 @@
 """NetworkX's PageRank and HITS.
 
-PageRank is `algorithms.pagerank`; with a distribution for dangling nodes a round is a product with
-SciPy's or CuPy's matrix, on the graph's device. HITS is the first singular vector, on the host: by
-SciPy, or as in NetworkX by rounds of two products with SciPy's matrix.
+PageRank is `algorithms.pagerank`. HITS is the first singular vector, on the host: by SciPy, or as
+in NetworkX by rounds of two products with SciPy's matrix.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from lpma import Snapshot
-from lpma.arrays import array_module, device_of, to_host
+from lpma.arrays import to_host
 
 from ..arrays import Array, beside
 from ..options import options_of
 from ..pagerank import pagerank as pagerank_of_rows
 from ..pagerank import power_iteration
-from ..views.directed import transposed, transposed_weights
 from .converted import ConvertedGraph, is_since, networkx
 
 LIMITS = options_of(pagerank_of_rows, "damping", "tol", "max_iter")
@@ -41,30 +38,28 @@ def pagerank(
 ) -> dict[Any, float]:
     """The rank of each node. NetworkX's `tol` is for one node, ours for the sum over all. Raises
     PowerIterationFailedConvergence, ZeroDivisionError if the sum of `personalization` is 0, and
-    NotImplementedError if that of `nstart` or `dangling` is: NetworkX warns of it."""
+    NotImplementedError if that of `nstart` is: NetworkX warns of it. With a distribution for
+    dangling nodes NetworkX computes the ranks itself."""
     n = len(G)
     if n == 0:
         return {}
+    if dangling is not None:
+        own = networkx().pagerank.orig_func
+        given = alpha, personalization, max_iter, tol, nstart, weight, dangling
+        ranks: dict[Any, float] = own(G.unchanged_origin(), *given)
+        return ranks
     s = G.weighted(weight)
-    start = None if nstart is None else _vector(G, nstart)
     by_zero = ZeroDivisionError(ZERO)
-    teleport = None if personalization is None else _vector(G, personalization, by_zero)
-    alpha, limit = float(alpha), float(tol) * n
-    if dangling is None:
-        vectors = (None if v is None else beside(s._indptr, v) for v in (teleport, start))
-        weighted = s._weights is not None
-        limits = zip(LIMITS.values(), (alpha, limit, max_iter), strict=True)
-        damping, most, rounds = (option.admit(value) for option, value in limits)
-        ranks, converged = power_iteration(s, damping, most, rounds, weighted, *vectors)
-    else:
-        even = np.full(n, 1 / n)
-        given = (start, teleport, _vector(G, dangling))
-        ranks, converged = _with_dangling(
-            s, alpha, [even if v is None else v for v in given], limit, max_iter
-        )
+    vectors = (
+        None if given is None else beside(s._indptr, _vector(G, given, error))
+        for given, error in ((personalization, by_zero), (nstart, None))
+    )
+    limits = zip(LIMITS.values(), (float(alpha), float(tol) * n, max_iter), strict=True)
+    admitted = (option.admit(value) for option, value in limits)
+    found, converged = power_iteration(s, *admitted, s._weights is not None, *vectors)
     if not converged:
         raise networkx().PowerIterationFailedConvergence(max_iter)
-    return G.by_label(to_host(ranks).tolist())
+    return G.by_label(to_host(found).tolist())
 
 
 def hits(
@@ -140,38 +135,3 @@ def _vector(G: ConvertedGraph, given: Mapping[Any, float], error: Exception | No
     if not total:
         raise error or NotImplementedError(ZERO)
     return vector / total
-
-
-def _with_dangling(
-    s: Snapshot, alpha: float, vectors: list[Array], tol: float, max_iter: int
-) -> tuple[Array, bool]:
-    """The ranks, and whether they changed by less than tol in the last round. vectors: float64[n],
-    each of sum 1: the first ranks, where the surfer jumps to, and where from a dangling node."""
-    with device_of(s._indptr):
-        xp = array_module(s._indptr)
-        ranks, towards, rest = map(xp.asarray, vectors)
-        matrix, is_dangling = _matrix(s, xp)
-        for _ in range(max_iter):
-            before = ranks
-            lost = ranks[is_dangling].sum()
-            ranks = alpha * (matrix @ ranks + lost * rest) + (1 - alpha) * towards
-            if float(xp.abs(ranks - before).sum()) < tol:
-                return ranks, True
-    return ranks, False
-
-
-def _matrix(s: Snapshot, xp: Any) -> tuple[Any, Array]:
-    """The transpose with each column divided by its sum, and which columns are empty."""
-    if xp is np:
-        from scipy.sparse import csr_matrix
-    else:
-        from cupyx.scipy.sparse import csr_matrix
-    n = s.num_rows
-    view = transposed(s)
-    sources = view.indices.astype(np.int64)
-    weights = xp.ones(len(sources)) if s._weights is None else transposed_weights(s)
-    total = xp.bincount(sources, weights, n)
-    shares = weights / xp.where(total == 0, 1, total)[sources]
-    indptr = view.indptr.astype(np.int32) if xp is not np else view.indptr
-    indices = view.indices.view(np.int32)
-    return csr_matrix((shares, indices, indptr), shape=(n, n)), total == 0

@@ -1,12 +1,14 @@
 """PageRank: the share of time that a surfer spends at each vertex.
 
-way                     when it runs                                              where
-power iteration         always at first, and to the end where no other does       cpu.py, cuda.py
-Chebyshev steps         undirected: once changes fall more slowly than by them    steps.py
-Gauss-Seidel sweeps     CPU, directed and `pieces.is_small`, d < 1: after         cpu.py
+way                     when it runs                                        decided in
+power iteration         always at first, to the end where no other does
+Chebyshev steps         undirected: once changes fall more slowly than by   steps.next_omega,
+                        them                                                pagerank.cu
+Gauss-Seidel sweeps     CPU, directed and `pieces.is_small`, d < 1: after   cpu.iterate
                         BEFORE_SWEEPS rounds
-passes over the fringe  CUDA, undirected, more than layout_cuda.FEW rows, and     pagerank.cu
-                        few entries in the fringe: before each round
+passes over the fringe  CUDA, undirected, more than layout_cuda.FEW rows,   layout_cuda._inner,
+                        and few entries in the fringe: before each round,   pagerank.cu
+                        for as long as rounds gain                          (`has_passes`)
 
 Over shards every round is one of power iteration. `Tracker` brings ranks up to date by conjugate
 gradients.

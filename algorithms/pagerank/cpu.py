@@ -1,5 +1,5 @@
 """PageRank on the CPU: power iteration in threads, a compiled call per round and piece of the rows;
-in a small graph (`pieces.is_small`) in one thread, a compiled call for all rounds.
+in a small graph (`pieces.is_small`) in one thread.
 
 Every vertex *pulls* along the rows of the transpose, so that each rank has one writer. With its
 rank a vertex writes rank(u)/w(u), its *share*, for the next round, so that a round is one pass with
@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpma.cpu.jit import compiled
-from lpma.cpu.pieces import by_rows, is_small
+from lpma.cpu.pieces import by_rows, is_small, pass_over
 
 from ..arrays import Array, inverse_of, starts_of
 from ..views.simple import View
@@ -126,16 +126,20 @@ def iterate(
     shares[pulled.place] = ranks * inverse
     dangling = float(ranks[leaving == 0].sum())
     even = 1 / n if teleport is None else 1.0
-    if is_small(view.indptr):
-        ranks, converged = _rounds(
-            *pulled[:3], is_vertex, reverse_weights, inverse, shares, next_shares, ranks, teleport,
-            even, damping, dangling, tol, max_iter, symmetric,
-        )  # fmt: skip
-        return _in_order(ranks, pulled), converged
     to, once, last, omega, limit = ranks, np.empty(0), 0.0, POWER, tol
-    for _ in range(max_iter):
+    sweeps = is_small(view.indptr) and not symmetric and damping < 1
+    rounds, sweep_at = 0, BEFORE_SWEEPS if sweeps else max_iter
+    while rounds < max_iter:
+        if rounds == sweep_at:
+            more, dangling = sweep(
+                *pulled[:3], is_vertex, reverse_weights, inverse, shares, ranks, teleport, even,
+                damping, dangling, tol, max_iter - rounds,
+            )  # fmt: skip
+            rounds += more
+            continue
+        rounds += 1
         base = (1 - damping + damping * dangling) * even
-        pieces = by_rows(
+        pieces = pass_over(
             pull, pulled.indptr, *pulled[:3], is_vertex, reverse_weights, inverse, shares,
             next_shares, ranks, to, once, teleport, base, damping, omega,
         )  # fmt: skip
@@ -176,40 +180,6 @@ def _sum_rows(first: int, last: int, indptr: Array, values: Array, sums: Array) 
         for e in range(indptr[u], indptr[u + 1]):
             total += values[e]
         sums[u] = total
-
-
-@compiled
-def _rounds(
-    indptr: Array, places: Array, place: Array, is_vertex: Array, weights: Array | None,
-    inverse: Array, shares: Array, next_shares: Array, ranks: Array, teleport: Array | None,
-    even: float, damping: float, dangling: float, tol: float, max_iter: int, symmetric: bool,
-) -> tuple[Array, bool]:  # fmt: skip
-    """All rounds of `iterate`, by one thread. Returns the ranks, and whether they converged."""
-    to, once, last, omega, limit = ranks, np.empty(0), 0.0, POWER, tol
-    rounds, sweep_at = 0, max_iter if symmetric or damping == 1 else BEFORE_SWEEPS
-    while rounds < max_iter:
-        if rounds == sweep_at:
-            sweeps, dangling = sweep(
-                indptr, places, place, is_vertex, weights, inverse, shares, ranks, teleport, even,
-                damping, dangling, tol, max_iter - rounds,
-            )  # fmt: skip
-            rounds += sweeps
-            continue
-        rounds += 1
-        base = (1 - damping + damping * dangling) * even
-        change, dangling, _ = pull(
-            0, len(ranks), indptr, places, place, is_vertex, weights, inverse, shares, next_shares,
-            ranks, to, once, teleport, base, damping, omega,
-        )  # fmt: skip
-        if change < limit:
-            return ranks, True
-        shares, next_shares = next_shares, shares
-        ranks, to = to, ranks
-        omega = next_omega(omega, change, last, damping, symmetric)
-        last = change
-        if omega == FIRST:
-            to, limit = np.zeros_like(ranks), tol * damping
-    return ranks, False
 
 
 @compiled

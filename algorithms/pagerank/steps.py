@@ -24,13 +24,10 @@ from __future__ import annotations
 
 from math import sqrt
 
-from lpma.cpu.jit import compiled
-
 # What kind of step a round takes, by its ω: power iteration; Chebyshev's first; above 1, the rest.
 POWER, FIRST = 0.0, 1.0
 
 
-@compiled
 def next_omega(omega: float, change: float, last: float, damping: float, symmetric: bool) -> float:
     """The ω of the next round. change: of this round; last: of the one before, 0 if none was."""
     if omega == POWER:

@@ -22,7 +22,7 @@ from lpma.snapshot.snapshot import Snapshot
 
 from ..arrays import Array, by_device
 from .cache import cached, is_cached
-from .following import followed_rows, follows, lineage_in
+from .following import backwards, followed, follows, lineage_in, version_rows
 from .given import given_rows, given_weights
 from .simple import View
 from .transpose_cpu import transpose
@@ -157,8 +157,14 @@ def transposed_weights(s: Any) -> Array:
 
 
 def _followed_transpose(s: Snapshot) -> Rows:
-    """The transpose of a snapshot that has a lineage."""
-    return followed_rows(s, "transposed", lambda: transpose(s._indptr, s._indices))
+    """The transpose of a snapshot. REQUIRES: it has a lineage."""
+    lineage = lineage_of(s)
+    assert lineage is not None
+    n, m = s.num_rows, lineage.state.rows.num_entries  # without making the rows
+    return followed(
+        s, "transposed", lambda: version_rows(transpose(s._indptr, s._indices), n, m),
+        lambda before, since: before.after(n, m, [backwards(since)]),
+    )  # fmt: skip
 
 
 def transpose_of(view: View) -> View:

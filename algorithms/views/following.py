@@ -3,13 +3,13 @@
 A snapshot on the CPU knows the state of the last one and the edges touched since
 (lpma/snapshot/row_versions.py). If that state has a view, the snapshot's is a copy with those edges
 merged in: with 100 changed edges in 200,000, a tenth of the time of making it anew. Views are kept
-with the state, so that all snapshots of a version share them.
+with the state, so that all snapshots of a version share them; so are labels of components.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from lpma.snapshot.snapshot import Snapshot
 from ..arrays import Array
 from .simple_cpu import Rows
 
+T = TypeVar("T")
+
 Changed = tuple[Array, Array]  # keys uint64, ascending, and bool: whether each is there now
 
 
@@ -30,44 +32,31 @@ def lineage_in(s: Any) -> Lineage | None:
     return lineage_of(s) if isinstance(s, Snapshot) else None
 
 
-def following(
-    s: Any, name: str, build: Callable[[], Rows], changed: Callable[[Snapshot, Delta], Changed]
-) -> Rows:
-    """Rows of the view `name` of s: brought up to date, or built. changed: returns the keys of the
-    view that may have changed."""
+def followed(s: Any, name: str, build: Callable[[], T], after: Callable[[T, Delta], T | None]) -> T:
+    """What is derived from s, under a name: brought up to date by `after` from what there was of
+    the last snapshot, or built, if s follows none or `after` returns None."""
     lineage = lineage_in(s)
     if lineage is None:
         return build()
-    rows: Rows | None = lineage.state.views.get(name)
-    if rows is not None:
-        return rows
-    before = None if lineage.since is None else lineage.since.before.views.get(name)
-    if lineage.since is None or before is None:
-        rows = build()
-    else:
-        indptr, indices = before
-        keys, there = changed(s, lineage.since)
-        rows = merged.with_changes(indptr, indices, keys, there, s.num_rows, _room)
-    return lineage.state.views.setdefault(name, rows)
-
-
-def followed_rows(s: Snapshot, name: str, build: Callable[[], Rows]) -> VersionRows:
-    """The transpose of s, as a view `name`: brought up to date, or built. REQUIRES: s has a
-    lineage."""
-    lineage = lineage_of(s)
-    assert lineage is not None
     state, since = lineage.state, lineage.since
-    found: VersionRows | None = state.views.get(name)
+    found: T | None = state.views.get(name)
     if found is not None:
         return found
-    m = state.rows.num_entries
-    before: VersionRows | None = None if since is None else since.before.views.get(name)
-    if since is None or before is None:
-        found = VersionRows(s.num_rows, m, _merged, contiguous(*build()))
-    else:
-        found = before.after(s.num_rows, m, [backwards(since)])
-    kept: VersionRows = state.views.setdefault(name, found)
+    before: T | None = None if since is None else since.before.views.get(name)
+    if since is not None and before is not None:
+        found = after(before, since)
+    kept: T = state.views.setdefault(name, build() if found is None else found)
     return kept
+
+
+def merged_rows(before: Rows, changes: Changed, n: int) -> Rows:
+    """n rows, with what has changed in those before."""
+    return merged.with_changes(*before, *changes, n, _room)
+
+
+def version_rows(rows: Rows, n: int, m: int) -> VersionRows:
+    """n rows of m entries, from which those of later versions are made."""
+    return VersionRows(n, m, _merged, contiguous(*rows))
 
 
 def follows(s: Any, name: str) -> bool:

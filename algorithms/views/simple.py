@@ -17,7 +17,7 @@ from lpma.snapshot.snapshot import Snapshot
 from ..arrays import Array, by_device
 from . import simple_cpu
 from .cache import cached, is_cached
-from .following import both_ways, following, is_followed
+from .following import both_ways, followed, is_followed, merged_rows
 from .given import given_rows
 from .unsorted_union_cpu import unsorted_union
 
@@ -109,7 +109,10 @@ def _build(s: Any) -> View:
         return View(s._indptr, s._indices)
     if not on_device(s._indptr):
         make = simple_cpu.of_sorted if s.directed else simple_cpu.without_loops
-        return View(*following(s, "simple", lambda: make(s._indptr, s._indices), both_ways))
+        return View(*followed(
+            s, "simple", lambda: make(s._indptr, s._indices),
+            lambda before, since: merged_rows(before, both_ways(s, since), s.num_rows),
+        ))  # fmt: skip
     with device_of(s._indptr):
         module = device_module(s._indptr)
         if not s.directed:
