@@ -103,7 +103,7 @@ class Origin:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
 
-        if not self.path.is_file():
+        if not self.path.exists():
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))

@@ -45,7 +45,7 @@ def _blocks(path: Path, keys: list[str]) -> Iterator[Block]:
         for line in block.data.split(b"\n"):
             match = None if line.startswith(b"#") else LINE.fullmatch(line)
             lines.append(b"" if line.startswith(b"#") else _row(match, keys) if match else line)
-        yield block.holding(b"\n".join(lines))
+        yield block.holding(b"\n".join(lines), "\t")
 
 
 def _row(match: re.Match[bytes], keys: list[str]) -> bytes:

@@ -44,13 +44,14 @@ from .kinds import BY_NETWORKX, LISTS
 from .left_out import LeftOut
 from .matrix import open_matrix
 from .metis import open_metis
-from .opening import Block, lines_of, read_blocks
+from .opening import Block, read_blocks
 from .pieces import Array, Piece, Vertices
 from .reading import Arguments, Asked, Reading
 from .recognition import format_of
 from .sides import Sides, sides_of
 from .tables import open_parquet
 from .text import read_text
+from .unpacking import refuse_no_file
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
 _OPENERS: dict[str, Callable[[Path, Asked, bool], tuple[Any, ...]]] = {
@@ -183,8 +184,7 @@ def open_edges(
 def _opened(
     path: Path, asked: Asked, format: str | None, json: Fields | None, mirror: bool
 ) -> EdgeFile:
-    if path.is_dir():
-        raise SourceError(f"{path}: a directory, not a file of edges")
+    refuse_no_file(path)
     with as_source_errors(path):
         format = format or format_of(path)
         if format not in LISTS and (asked.columns is not None or asked.separator is not None):
@@ -242,7 +242,7 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
             break
         comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
     for block in without_comments(chain([first], blocks), quoting, format):
-        lines = lines_of(block.data[:SAMPLE_BYTES], quoting)
+        lines = block.before(SAMPLE_BYTES).rows()
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
         rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
@@ -256,13 +256,12 @@ def _body(path: Path, reading: Reading) -> Iterator[Block]:
     header = reading.header is not None and not reading.commented
     blocks = read_blocks(path, reading.separator)
     for block in without_comments(blocks, reading.separator, reading.format):
-        data = block.data
-        if header and (rows := lines_of(data[: 1 << 16], reading.separator)):
-            row = rows[0][1]
-            start = data.index(row)
-            data = data[:start] + b"\n" * row.count(b"\n") + data[start + len(row) :]
-            header = False
-        yield block.holding(data)
+        if header and (rows := block.before(1 << 16).rows()):
+            row, header = rows[0][1], False
+            start = block.data.index(row)
+            data = block.data[:start] + b"\n" * row.count(b"\n") + block.data[start + len(row) :]
+            block = block.holding(data, reading.separator)
+        yield block
 
 
 @contextmanager

@@ -145,7 +145,7 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
             return None
         found = {f: table.column(reading.columns[p]).chunk(0) for f, p in reading.places.items()}
         try:
-            piece = piece_of_arrow(found, replace(reading, guessed=False), 0)
+            piece = piece_of_arrow(found, replace(reading, guessed=False))
         except SourceError:
             return None
         return None if piece.bad else piece.columns

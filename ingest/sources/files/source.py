@@ -29,6 +29,7 @@ from .left_out import MAX_CHARACTERS
 from .pieces import Value
 from .reading import KIND_NAMES, Arguments, Asked
 from .recognition import format_of
+from .unpacking import refuse_no_file
 
 KEPT_LINES = 1000  # bad lines that are remembered
 # What identities keep, in this order; of the second, what was said.
@@ -70,7 +71,8 @@ class FileSource(Source):
         **options: Unpack[Arguments],
     ) -> None:
         self.path = Path(path)
-        if not self.path.is_file():
+        refuse_no_file(self.path)
+        if not self.path.exists():
             raise SourceError(f"{self.path}: no such file")
         with as_source_errors(self.path):
             self.format = format or format_of(self.path)
