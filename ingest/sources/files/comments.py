@@ -17,7 +17,10 @@ from .opening import Block
 _COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
 _BLANK_LINE = re.compile(rb"^[ \t\r]+$", re.MULTILINE)
 _COMMENT_OR_BLANKS = re.compile(_COMMENT.pattern + b"|" + _BLANK_LINE.pattern, re.MULTILINE)
-_TOP = re.compile(rb"(?:[ \t\r]*+(?:[#%][^\n]*+)?\n)*+")  # the lines above the first row
+EXCEL = re.compile(rb'"?sep=([^\n])"?\r?')  # says what separates the fields that follow
+_TOP = re.compile(  # the lines above the first row
+    rb"(?:" + EXCEL.pattern + rb"\n)?(?:[ \t\r]*+(?:[#%][^\n]*+)?\n)*+"
+)
 
 
 def without_comments(

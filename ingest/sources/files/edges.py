@@ -5,14 +5,15 @@ of graphs.
     other text    the same, or fields between blanks, as SNAP has them
     .jsonl        an object of JSON a line (also .ndjson)
     .mtx          Matrix Market, coordinate; ids from 1; a symmetric entry stands for both edges
-    .parquet      columns by name
+    .parquet      columns by name; also .arrow, .feather
     .npz          arrays by name, or the CSR that an export wrote
     others        METIS, DIMACS, NetworkX's edge lists; GraphML, GEXF, GML and Pajek by NetworkX
 
-What a file is, its content says before its name does. All but Parquet and `.npz` may be packed with
-gzip, zstd, bzip2 or zip, whatever they are called. Lines that begin with "#" or "%" are comments;
-in a csv or tsv, those above the first row alone. Memory is bounded: text is read in blocks of
-4 MiB, Parquet in row groups, an `.npz` as the arrays it holds; NetworkX holds what it reads whole.
+What a file is, its content says before its name does. All but Parquet, Arrow and `.npz` may be
+packed with gzip, zstd, bzip2 or zip, whatever they are called. Lines that begin with "#" or "%" are
+comments; in a csv or tsv, those above the first row alone. Memory is bounded: text is read in
+blocks of 4 MiB, Parquet in row groups, Arrow and `.npz` as the arrays they hold; NetworkX holds
+what it reads whole.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ...errors import SourceError
 from ...fields import Fields
 from .archives import open_npz
 from .by_networkx import open_by_networkx
-from .comments import without_comments
+from .comments import EXCEL, without_comments
 from .dimacs import open_dimacs
 from .edge_dicts import open_edge_dicts
 from .guess import SAMPLE_ROWS, guess_text
@@ -49,14 +50,14 @@ from .pieces import Array, Piece, Vertices
 from .reading import Arguments, Asked, Reading
 from .recognition import format_of
 from .sides import Sides, sides_of
-from .tables import open_parquet
+from .tables import open_arrow, open_parquet
 from .text import read_text
 from .unpacking import refuse_no_file
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
 _OPENERS: dict[str, Callable[[Path, Asked, bool], tuple[Any, ...]]] = {
-    "npz": open_npz, "parquet": open_parquet, "mtx": open_matrix, "metis": open_metis,
-    "dimacs": open_dimacs, "edgelist": open_edge_dicts,
+    "npz": open_npz, "parquet": open_parquet, "arrow": open_arrow, "mtx": open_matrix,
+    "metis": open_metis, "dimacs": open_dimacs, "edgelist": open_edge_dicts,
 }  # fmt: skip
 NOT_NAMES = ("NULL", "null", "NA", "N/A", "n/a", "nan", "NaN", "None", "NaT")
 
@@ -146,10 +147,11 @@ def read_edges(
     they are. Times that are dates become milliseconds since 1970. bipartite: whether sources and
     targets are two kinds of vertices, of which equal numbers or names are two; None: as the file
     says (KONECT's "% bip", a matrix that is not square). format: "csv", "tsv", "text",
-    "jsonl", "mtx", "metis", "dimacs", "edgelist", "graphml", "gexf", "gml", "pajek", "parquet" or
-    "npz"; None: by content, then by name. json: the fields of JSON lines, exactly. mirror: whether
-    an edge of a file that says its graph is undirected (a symmetric Matrix Market, an export) gives
-    both edges; say False for a graph that is undirected itself. Raises SourceError.
+    "jsonl", "mtx", "metis", "dimacs", "edgelist", "graphml", "gexf", "gml", "pajek", "parquet",
+    "arrow" or "npz"; None: by content, then by name. json: the fields of JSON lines, exactly.
+    mirror: whether an edge of a file that says its graph is undirected (a symmetric Matrix Market,
+    an export) gives both edges; say False for a graph that is undirected itself. Raises
+    SourceError.
 
     >>> _ = Path("own.csv").write_text("from,to,amount\\nalice,bob,3\\nbob,carol,1.5\\n")
     >>> edges = ingest.read_edges("own.csv")
@@ -238,7 +240,8 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
     blocks = read_blocks(path, quoting)
     first = next(blocks, Block(b"", 1))
     for line in first.data[:SAMPLE_BYTES].split(b"\n"):
-        if line.strip() and not line.lstrip().startswith((b"#", b"%")):
+        is_comment = line.lstrip().startswith((b"#", b"%")) or EXCEL.fullmatch(line)
+        if line.strip() and not is_comment:
             break
         comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
     for block in without_comments(chain([first], blocks), quoting, format):

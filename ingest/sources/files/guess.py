@@ -23,6 +23,7 @@ from lpma.batch.columns import MAX_VERTEX
 from ...errors import SourceError
 from ...formats.kinds import FIELDS, UPDATE_KINDS
 from ...formats.names import DECIMALS
+from .comments import EXCEL
 from .reading import (
     MISSING,
     SKIP,
@@ -39,8 +40,9 @@ from .reading import (
     places_by_alias,
     whole_text,
 )
-from .separators import Rows, marks_of, separator_of, split
+from .separators import Rows, are_quoted_between_blanks, marks_of, separator_of, split
 
+_ESCAPED = re.compile(r'"[^"]*\\"(?=[^",;\t|])')  # within a quoted field
 _KONECT = re.compile(r"%\s*bip\b")  # how its files of two kinds of vertices begin
 SAMPLE_ROWS = 1000  # that guesses rest on
 TEXT_SHARE = 0.1  # of the ends of edges: fewer that are no integers do not make them names
@@ -52,8 +54,10 @@ def guess_text(
 ) -> Reading:
     """The reading of lines of text that are neither blank nor comments; `comments` are those above
     the first. Raises SourceError."""
-    separator = asked.separator or separator_of(format, lines)
-    separator = None if separator == " " else separator
+    excel = EXCEL.fullmatch(comments[0].encode()) if comments and format != "text" else None
+    separator = asked.separator or (excel and excel[1].decode()) or separator_of(format, lines)
+    if separator in (None, " "):
+        separator = " " if are_quoted_between_blanks(lines) else None
     rows = split(lines, separator)
     if not rows:
         raise SourceError(f"{path}: nothing was loaded: it holds no edge")
@@ -111,9 +115,25 @@ def _counts(rows: Rows) -> bool:
 def refuse_other_shapes(
     path: Path, rows: Rows, lines: list[str], separator: str | None, asked: Asked
 ) -> None:
-    """Raise SourceError on rows that are not an edge each: an adjacency list, a matrix."""
+    """Raise SourceError on rows that are not an edge each, as of an adjacency list or a matrix, and
+    on fields that are cut where they should not be."""
+    if separator is not None and any(_ESCAPED.search(line) for line in lines):
+        raise SourceError(
+            f'{path}: quotes within fields are written \\" there: double them, as in "a ""b""", '
+            "which pandas.read_csv(…, escapechar='\\\\').to_csv does"
+        )
     if asked.by_field() or asked.columns is not None or asked.header is not None:
         return
+    first = {row[0] for row in rows}
+    if first <= {"a", "e"} and all(len(row) > 2 and are_numbers(row[1:]) for row in rows):
+        raise SourceError(
+            f"{path}: lines that begin with {min(first)!r}, as DIMACS has edges, but none with 'p "
+            "edge' or 'p sp': with --columns '- src dst' (columns=) they are read"
+        )
+    if all(name[:1] in tuple("([{<") and name[-1:] not in tuple(")]}>") for name in first):
+        raise SourceError(
+            f"{path}: edges in brackets, as {lines[0].strip()[:40]!r}: write lines without them"
+        )
     widths = Counter(map(len, rows))
     numbers = are_numbers(field for row in rows for field in row)
     if separator is None and len(widths) > 2 and widths.most_common(1)[0][1] < 0.9 * len(rows):
@@ -163,6 +183,8 @@ def guess_rows(
     widths = Counter(len(row) for row in rows[header:] if len(row) > 1) or Counter([len(rows[0])])
     width = max(widths.most_common(1)[0][0], len(rows[0]) if header else 0)
     columns = tuple(name.strip() for name in rows[0]) if header else ()
+    if len(columns) == width - 1 and _has_row_names(rows, separator):
+        columns = ("row", *columns)
     columns += _numbered(width)[len(columns) :]  # features, say, that a header does not name
     names = _without_mark(rows[0]) if header else None  # which a body may have again
     body = [row for row in rows[header:] if len(row) == width and _without_mark(row) != names]
@@ -203,6 +225,16 @@ def guess_rows(
         bipartite=bool(asked.bipartite),
         chosen=len(ordered or ()),
     )  # fmt: skip
+
+
+def _has_row_names(rows: Rows, separator: str | None) -> bool:
+    """Whether each row begins with its name, above which the header has nothing: so R writes
+    tables."""
+    body = [row for row in rows[1:] if len(row) == len(rows[0]) + 1]
+    numbers = [row[0] for row in body]
+    counted = [list(map(str, range(first, first + len(body)))) for first in (0, 1)]
+    is_full = any(row[-1].strip() for row in body)
+    return is_full and (separator == " " or (len(body) > 1 and numbers in counted))
 
 
 def _without_mark(row: list[str]) -> list[str]:
@@ -379,9 +411,9 @@ def _rises_since_1970(values: list[str]) -> bool:
 
 
 def _fit_ends(values: list[str]) -> bool:
-    """Whether these may be vertices: not dates, not fractions."""
+    """Whether these may be vertices: not dates, not fractions, not several numbers."""
     values = [value for value in values if value.strip()]
-    other = sum(is_date(v) or (are_numbers([v]) and not _is_vertex(v)) for v in values)
+    other = sum(is_date(v) or (are_numbers(v.split()) and not _is_vertex(v)) for v in values)
     return not values or other < 0.9 * len(values)
 
 

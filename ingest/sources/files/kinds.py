@@ -15,12 +15,13 @@ CALLED = {
     "text": "text", "csv": "csv", "tsv": "tsv", "jsonl": "JSON lines", "mtx": "Matrix Market",
     "metis": "METIS", "dimacs": "DIMACS", "edgelist": "an edge list of NetworkX",
     "graphml": "GraphML", "gexf": "GEXF", "gml": "GML", "pajek": "Pajek", "parquet": "Parquet",
-    "npz": "NumPy's arrays",
+    "arrow": "an Arrow file", "npz": "NumPy's arrays",
 }  # fmt: skip
 FORMATS = tuple(CALLED)
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".json": "jsonl", ".mtx": "mtx", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",
+    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
 
 _TEXT = "write its edges as lines of text, 'src dst' or a .csv"
@@ -38,10 +39,13 @@ _MAGIC = (
     (b"PK\3\4", _TWICE),
     (b"\x28\xb5\x2f\xfd", _TWICE),
     (b"\xfd7zXZ\0", _PACKED),
+    (b"\x04\x22\x4d\x18", _PACKED),
     (b"7z\xbc\xaf\x27\x1c", _PACKED),
     (b"\x93NUMPY", "one array of NumPy: save src and dst with np.savez, as .npz"),
     (b"\x89HDF\r\n\x1a\n", f"an HDF5 file: {_TEXT}"),
-    (b"ARROW1", f"an Arrow file: {_TEXT}"),
+    (b"ARROW1", "an Arrow file: unpack it first"),
+    (b"\x80\x04\x95", f"a pickle, which is not opened: {_TEXT}"),
+    (b"\x80\x05\x95", f"a pickle, which is not opened: {_TEXT}"),
     (b"%PDF", f"a PDF, not edges: {_TEXT}"),
     (b"\x89PNG", _PICTURE),
     (b"\xff\xd8\xff", _PICTURE),
@@ -71,6 +75,8 @@ _OTHERS = (
     (rb">>(graph6|sparse6|digraph6)<<",
      "graph6 or sparse6: " + _NETWORKX + "networkx.read_graph6 and read_sparse6 do"),
     (rb"\(tlp\s", "a graph of Tulip: export it there as GML, which is read"),
+    (rb"(insert\s+into|create\s+table)\s", f"statements of SQL: {_TEXT}"),
+    (rb".*\|.*\n\s*\|?\s*:?-{3,}:?\s*\|", f"a table of Markdown: {_TEXT}"),
     (rb"@(prefix|base)\s|prefix\s+\w*:\s*<", f"Turtle: of each triple, {_TEXT}"),
     (rb"(<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+(<[^<>\s]*>|_:\S+|\").*\.\s*$",
      "N-Triples: an edge needs two of the three; write subject and object as a .csv with the "
@@ -154,13 +160,14 @@ def _is_tgf(lines: list[bytes]) -> bool:
 
 def _is_lgl(lines: list[bytes]) -> bool:
     heads = [number for number, line in enumerate(lines) if line.startswith(b"#")]
+    rows = [line.split() for line in lines if not line.startswith(b"#")]
     return (
         heads[:1] == [0]
         and heads[-1] > len(heads) - 1
         and all(re.fullmatch(rb"#\s*\S+\s*", lines[number]) for number in heads)
-        and all(re.fullmatch(rb"[^\s,;|]+(\s+\d*\.\d+)?\s*", line)
-                for line in lines if not line.startswith(b"#"))
-    )  # fmt: skip
+        and all(re.fullmatch(rb"[^\s,;|]+(\s+[\d.]+)?\s*", b" ".join(row)) for row in rows)
+        and not all(field.isdigit() for row in rows for field in row)
+    )
 
 
 def _is_strange(line: bytes) -> bool:

@@ -26,6 +26,7 @@ from ...formats.kinds import FIELDS
 from ...formats.times import millisecond
 from .kinds import CALLED, format_of_name
 
+_TYPE = re.compile(r"(?<=.):\w+(\[\])?$|(?<=_id)\([^()]*\)$")  # behind a column's name
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
@@ -37,7 +38,8 @@ UNITS: dict[str, tuple[int, str]] = {  # the smallest number that is one since 1
     "ns": (10**17, "nanoseconds"),
 }  # fmt: skip
 
-SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks"}
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks",
+              " ": "single blanks"}  # fmt: skip
 PROMISED = {"csv": ",", "tsv": "\t", "text": None}  # by a file's name
 MAX_SHOWN = 6  # names of columns in a message
 
@@ -47,7 +49,7 @@ ENDS = (
     ("from_id", "to_id"), ("source_id", "target_id"), ("src_id", "dst_id"), ("u", "v"),
     ("source", "destination"), ("source", "dest"), ("sender", "receiver"),
     ("sender", "recipient"), ("follower", "followee"), ("user", "item"), ("user_id", "item_id"),
-    ("userid", "itemid"),
+    ("userid", "itemid"), (":start_id", ":end_id"), ("~from", "~to"),
 )  # fmt: skip
 ALIASES: dict[str, tuple[str, ...]] = {
     "src": tuple(dict.fromkeys(source for source, _ in ENDS)),
@@ -341,8 +343,10 @@ def place_of(path: object, columns: Sequence[str], wanted: Column, field: str) -
 
 
 def plain_names(columns: Iterable[str]) -> list[str]:
-    """The names of a header as ALIASES has them."""
-    return [name.strip().lower().lstrip("#%").strip().replace(" ", "_") for name in columns]
+    """The names of a header as ALIASES has them, without the types that Neo4j and Neptune add, as
+    in weight:double and :START_ID(Person)."""
+    names = [name.strip().lower().lstrip("#%").strip().replace(" ", "_") for name in columns]
+    return [_TYPE.sub("", name) for name in names]
 
 
 def places_by_alias(columns: Iterable[str]) -> dict[str, int]:

@@ -37,6 +37,8 @@ def _is_npz(path: Path) -> bool:
 def _by_content(head: bytes, said: str) -> str | None:
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "arrow"
     text = head.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").lstrip()
     lowered = text[:HEAD_BYTES].lower()
     if lowered.startswith(b"%%matrixmarket"):

@@ -10,6 +10,7 @@ from ...errors import SourceError
 from .reading import Asked, are_numbers
 
 _CANDIDATES = {"csv": ",;\t|", "tsv": "\t,;|", "text": "\t,;|"}
+_QUOTED = re.compile(r'(^| )"[^"]*"( |$)')
 _THREE_DIGITS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*\d,\d[\d,.]*")
 _ENGLISH = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
@@ -48,6 +49,14 @@ def separator_of(format: str, lines: list[str]) -> str | None:
     if best is not None:
         return best[2]
     return None if format == "text" or _evenness(blanks) == 1 else _CANDIDATES[format][0]
+
+
+def are_quoted_between_blanks(lines: list[str]) -> bool:
+    """Whether single blanks separate fields of which some are quoted, as R writes tables."""
+    if not any(_QUOTED.search(line) for line in lines) or any("  " in line for line in lines):
+        return False
+    rows = split(lines, " ")
+    return _evenness(rows[1:] or rows) > 0.9
 
 
 def _beside_decimal_commas(lines: list[str]) -> tuple[str | None] | None:

@@ -1,4 +1,4 @@
-"""Typed columns as edges: Parquet files by row groups, and columns that are held whole.
+"""Typed columns as edges: Parquet files by row groups, Arrow's and others' as they are held whole.
 
 Nothing is guessed of what types say: a column of text names vertices by text, "5" too; one of
 integers by integers, or numbers them if all are small enough.
@@ -46,19 +46,32 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
     def batches(wanted: list[str]) -> Iterable[Any]:
         texts = [name for name in wanted if pyarrow.types.is_string(schema.field(name).type)]
         again = parquet.ParquetFile(path, read_dictionary=texts)
-        return again.iter_batches(batch_size=BATCH_ROWS, columns=wanted)  # type: ignore[no-any-return]
+        return again.iter_batches(batch_size=BATCH_ROWS, columns=wanted)
 
     return read_table(
         path, "parquet", schema, list(map(_as_text, first.columns)), asked,
-        lambda place: _range_of(file, place), batches, mirror,
+        lambda place: _range_of(file.metadata, schema.names[place]), batches, mirror,
         directed=None if directed is None else directed == b"true", stored=directed is not None,
     )  # fmt: skip
 
 
-def _range_of(file: Any, place: int) -> Range:
+def open_arrow(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
+    """The same of a file of Arrow's, as Feather is one. It is mapped, and read whole."""
+    import pyarrow
+
+    with pyarrow.memory_map(str(path)) as source:
+        table = pyarrow.ipc.open_file(source).read_all()
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return read_columns(path, "arrow", columns, asked, mirror)
+
+
+def _range_of(metadata: Any, name: str) -> Range:
     found: list[Any] = []
-    for group in range(file.metadata.num_row_groups):
-        statistics = file.metadata.row_group(group).column(place).statistics
+    leaves = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    if name not in leaves:  # others nest in it
+        return None
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(leaves.index(name)).statistics
         if statistics is None or not statistics.has_min_max:
             return None
         found += [statistics.min, statistics.max]
@@ -85,7 +98,7 @@ def read_columns(
 
     def batches(wanted: list[str]) -> Iterable[Any]:
         table = pyarrow.table({name: columns[name] for name in wanted})
-        return table.to_batches(max_chunksize=BATCH_ROWS)  # type: ignore[no-any-return]
+        return table.to_batches(max_chunksize=BATCH_ROWS)
 
     schema = pyarrow.schema([(name, array.type) for name, array in columns.items()])
     sample = [_as_text(array[:SAMPLE_ROWS]) for array in arrays]

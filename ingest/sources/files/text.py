@@ -29,11 +29,10 @@ from .opening import Block
 from .pieces import NO_COLUMNS, Fault, Faults, Piece, piece_of
 from .quotes import trimmed
 from .reading import Reading
-from .values import as_names, as_needed, flags_of, with_integers
+from .values import EXACT, as_names, as_needed, flags_of, with_integers
 
 _BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 _FLAG = "_number"  # a column that says which values of an end are integers
-_EXACT = 2.0**53  # integers up to this one are exact as floats
 
 
 def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
@@ -160,9 +159,9 @@ def _check_exact(columns: dict[str, Any], reading: Reading) -> None:
     import pyarrow
 
     ends = [as_numpy(columns[end]) for end in ("src", "dst") if not reading.named and reading.whole]
-    if any(not ((np.abs(end) < _EXACT) & (np.trunc(end) == end)).all() for end in ends):
+    if any(not ((np.abs(end) < EXACT) & (np.trunc(end) == end)).all() for end in ends):
         raise pyarrow.ArrowInvalid("not all are whole")
-    if reading.times == "decimal" and (np.abs(as_numpy(columns["time"])) >= _EXACT).any():
+    if reading.times == "decimal" and (np.abs(as_numpy(columns["time"])) >= EXACT).any():
         raise pyarrow.ArrowInvalid("integers among these are more than a float holds")
 
 

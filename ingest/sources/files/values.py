@@ -26,6 +26,8 @@ from .reading import MISSING, SHOWN, Reading, whole_text
 
 Array = npt.NDArray[Any]
 
+EXACT = 2.0**53  # integers below this one are exact as floats
+
 
 # -- names ----------------------------------------------------------------------------------------
 
@@ -176,9 +178,9 @@ def unfit(field: str, type: Any, reading: Reading) -> SourceError:
 
 def _whole(field: str, values: Array, faults: Faults) -> Array:
     """Floats as the integers that they are; in `faults` the rows where one is not."""
-    fits = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
+    fits = (np.abs(values) < EXACT) & (np.trunc(values) == values)
     for row in np.flatnonzero(~fits).tolist():
-        faults.setdefault(row, Fault(f"{field}: not a whole number of 64 bits"))
+        faults.setdefault(row, Fault(f"{field}: not a whole number that a float holds exactly"))
     return np.where(fits, values, 0).astype(np.int64)
 
 
