@@ -22,9 +22,8 @@ from .errors import SourceError
 from .fields import Field as Column
 from .pipeline.record_decoder import ends_of, mapped
 from .sources.files.edges import EdgeFile, open_edges
-from .sources.files.kinds import CALLED, LISTS
+from .sources.files.formats import CALLED, LISTS, format_of
 from .sources.files.reading import Arguments, Asked
-from .sources.files.recognition import format_of
 from .types import Names
 
 BATCH_SIZE = 1_000_000  # operations

@@ -172,7 +172,7 @@ def _file_edges(
 ) -> Edges:
     from ..sources.files.by_networkx import said_before
     from ..sources.files.edges import open_edges
-    from ..sources.files.recognition import format_of
+    from ..sources.files.formats import format_of
 
     if path.is_file():
         with as_source_errors(path):

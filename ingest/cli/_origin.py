@@ -85,7 +85,7 @@ class Origin:
     def has_records(self) -> bool:
         """Whether fields that are named are exactly those of records: in a log, and in JSON lines
         of which nothing is left to guess."""
-        from ..sources.files.recognition import format_of
+        from ..sources.files.formats import format_of
 
         if self.is_log or self.path is None or not self.path.is_file():
             return self.is_log

@@ -20,7 +20,6 @@ from lpma.snapshot.export import edge_chunks
 from lpma.snapshot.export.archives import arrays_of
 
 from ...errors import SourceError
-from .kinds import HEAD_BYTES, no_edge_list
 from .pieces import Array, Piece, Vertices
 from .reading import SHOWN, Asked, Reading
 from .tables import read_columns
@@ -53,11 +52,6 @@ def open_npz(
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    with open(path, "rb") as file:
-        head = file.read(HEAD_BYTES)
-    what = no_edge_list(head) or "it is text"
-    if not head.startswith(b"PK"):
-        raise SourceError(f"{path}: not an .npz: {what}")
     try:
         return arrays_of(path)
     except FormatError as error:

@@ -14,7 +14,7 @@ from lpma.display.words import size_of
 
 from ...errors import SourceError
 from ...formats.names import DECIMALS
-from .kinds import BY_NETWORKX, CALLED
+from .formats import BY_NETWORKX, CALLED
 from .pieces import Array, Piece, Vertices
 from .reading import Asked, Reading
 from .tables import read_columns

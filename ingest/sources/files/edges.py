@@ -23,6 +23,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
@@ -39,16 +40,15 @@ from .by_networkx import open_by_networkx
 from .comments import EXCEL, without_comments
 from .dimacs import open_dimacs
 from .edge_dicts import open_edge_dicts
+from .formats import BY_NETWORKX, CALLED, LISTS, format_of, format_of_name
 from .guess import SAMPLE_ROWS, guess_text
 from .json_lines import open_json_lines
-from .kinds import BY_NETWORKX, LISTS
 from .left_out import LeftOut
 from .matrix import open_matrix
 from .metis import open_metis
 from .opening import Block, read_blocks
 from .pieces import Array, Piece, Vertices
 from .reading import Arguments, Asked, Reading
-from .recognition import format_of
 from .sides import Sides, sides_of
 from .tables import open_arrow, open_parquet
 from .text import read_text
@@ -188,20 +188,26 @@ def _opened(
 ) -> EdgeFile:
     refuse_no_file(path)
     with as_source_errors(path):
-        format = format or format_of(path)
+        format = format_of(path, format)
         if format not in LISTS and (asked.columns is not None or asked.separator is not None):
             raise SourceError(
                 f"{path}: columns and separator apply to text and csv files, but this is {format}"
             )
         if format != "jsonl" and asked.fields.has_defaults:
             raise SourceError(f"{path}: a default weight or kind is for JSON lines: not {format}")
-        if format == "jsonl":
-            return EdgeFile(path, *open_json_lines(path, asked, json))
-        if format in BY_NETWORKX:
-            return EdgeFile(path, *open_by_networkx(path, format, asked, mirror))
-        if format in _OPENERS:
-            return EdgeFile(path, *_OPENERS[format](path, asked, mirror))
-        return EdgeFile(path, *_open_text(path, format, asked))
+        opened: tuple[Any, ...]
+        if format in LISTS:
+            opened = _open_text(path, format, asked)
+        elif format == "jsonl":
+            opened = open_json_lines(path, asked, json)
+        elif format in BY_NETWORKX:
+            opened = open_by_networkx(path, format, asked, mirror)
+        else:
+            opened = _OPENERS[format](path, asked, mirror)
+        reading, *more = opened
+        if format != format_of_name(path):
+            reading = replace(reading, called=CALLED[format])
+        return EdgeFile(path, reading, *more)
 
 
 def _open_text(path: Path, format: str, asked: Asked) -> tuple[Reading, Iterator[Piece]]:

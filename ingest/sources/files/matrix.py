@@ -29,7 +29,7 @@ def open_matrix(
 ) -> tuple[Reading, Iterator[Piece], Vertices]:
     """How the file is read, its pieces, and its vertices. mirror: whether a symmetric entry gives
     both edges. Raises SourceError, OSError."""
-    blocks = read_blocks(path, None, b"%%")
+    blocks = read_blocks(path)
     first = _up_to_sizes(blocks)
     line, _, _ = first.data.partition(b"\n")
     head = line.decode(errors="replace").lower().split()

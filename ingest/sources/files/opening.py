@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import SourceError
-from .kinds import HEAD_BYTES, no_edge_list
 from .quotes import NO_QUOTES, Quotes, quotes_of
 from .unpacking import unpacked
 
@@ -55,19 +53,13 @@ class Block:
         return [(number, row) for number, span in rows if (row := self.data[span]).strip()]
 
 
-def read_blocks(path: Path, separator: str | None, begins: bytes | None = None) -> Iterator[Block]:
+def read_blocks(path: Path, separator: str | None = None) -> Iterator[Block]:
     """The file's rows in order, whole, many at a time. Lines end in LF, whatever they end in there.
 
-    separator: of the fields, where these may be quoted; None: quotes mean nothing. begins: what
-    such a file always begins with; b"": anything. Raises SourceError if it is not text, OSError."""
+    separator: of the fields, where these may be quoted; None: quotes mean nothing. Raises
+    SourceError if there is no line's end, OSError."""
     line, rest = 1, b""
-    blocks = _blocks(path)
-    first = next(blocks, b"").removeprefix(_BOM)
-    if (begins is None or not first.lstrip().startswith(begins)) and (
-        what := no_edge_list(first[:HEAD_BYTES])
-    ):
-        raise SourceError(f"{path}: {what}")
-    for more in chain([first], blocks):
+    for more in _blocks(path):
         data, ends_in_cr = _with_lf(rest + more, separator)
         block = Block(data, line, quotes_of(data, separator))
         end = _end_of_rows(block)
@@ -96,6 +88,7 @@ def _lines(data: bytes, end: int) -> int:
 
 def _blocks(path: Path) -> Iterator[bytes]:
     with unpacked(path) as file:
+        yield file.read(BLOCK_BYTES).removeprefix(_BOM)
         while block := file.read(BLOCK_BYTES):
             yield block
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
@@ -24,7 +23,6 @@ from ...fields import Field as Column
 from ...fields import Fields, TimeUnit
 from ...formats.kinds import FIELDS
 from ...formats.times import millisecond
-from .kinds import CALLED, format_of_name
 
 _TYPE = re.compile(r"(?<=.):\w+(\[\])?$|(?<=_id)\([^()]*\)$")  # behind a column's name
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
@@ -208,6 +206,7 @@ class Reading:
     left: int | None = None
     right_limit: int | None = None
     more: tuple[str, ...] = ()  # notes
+    called: str = ""  # what the file is, if its name says otherwise
 
     @property
     def max_weight(self) -> float:
@@ -231,8 +230,8 @@ class Reading:
     def __str__(self) -> str:
         parts = [f"{self.columns[place]} → {self._shown(f)}" for f, place in self.places.items()]
         notes = []
-        if self.format != format_of_name(Path(self.path)):
-            notes.append(CALLED[self.format])
+        if self.called:
+            notes.append(self.called)
         if self.base and not self.named:
             notes.append(f"ids from {self.base}, as 0 and on")
         if self.format in PROMISED:
