@@ -56,7 +56,7 @@ def read_csv(
     form = format_of(Path(path))
     if form not in LISTS:
         raise SourceError(f"{path}: {CALLED[form]}: ingest.read_edges reads it")
-    return _read(form, path, source, target, weight, time, accept_bad, **options)
+    return _read(form, path, source, target, weight, time, accept_bad=accept_bad, **options)
 
 
 def read_parquet(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lpma.Graph:
@@ -85,14 +85,11 @@ def read_json(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lp
 def _read(
     form: str,
     path: str | os.PathLike[str],
-    source: Column | None = None,
-    target: Column | None = None,
-    weight: Column | None = None,
-    time: Column | None = None,
+    *columns: Column | None,
     accept_bad: float | None = None,
     **options: Any,
 ) -> lpma.Graph:
-    roles = {"source": source, "target": target, "weight": weight, "time": time}
+    roles = dict(zip(("source", "target", "weight", "time"), columns, strict=False))
     said = {name: options.pop(name) for name in Arguments.__annotations__ if name in options}
     directed = options.pop("directed", None)
     asked = Asked.of({**roles, **said})

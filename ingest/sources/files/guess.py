@@ -13,6 +13,7 @@ kind, is never guessed.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from dataclasses import replace
@@ -40,13 +41,20 @@ from .reading import (
     places_by_alias,
     whole_text,
 )
-from .separators import Rows, are_quoted_between_blanks, marks_of, separator_of, split
 
 _ESCAPED = re.compile(r'"[^"]*\\"(?=[^",;\t|])')  # within a quoted field
+_CANDIDATES = {"csv": ",;\t|", "tsv": "\t,;|", "text": "\t,;|"}
+_QUOTED = re.compile(r'(^| )"[^"]*"( |$)')
+_THREE_DIGITS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
+_WITH_COMMA = re.compile(r"[-+]?[\d.]*\d,\d[\d,.]*")
+_ENGLISH = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
+_CONTINENTAL = re.compile(r"[-+]?\d{1,3}(\.\d{3})*(,\d*)?")
 _KONECT = re.compile(r"%\s*bip\b")  # how its files of two kinds of vertices begin
 SAMPLE_ROWS = 1000  # that guesses rest on
 TEXT_SHARE = 0.1  # of the ends of edges: fewer that are no integers do not make them names
 SINCE_1970 = 10**8  # numbers at least this large may be times, in seconds or finer
+
+Rows = list[list[str]]
 
 
 def guess_text(
@@ -55,10 +63,10 @@ def guess_text(
     """The reading of lines of text that are neither blank nor comments; `comments` are those above
     the first. Raises SourceError."""
     excel = EXCEL.fullmatch(comments[0].encode()) if comments and format != "text" else None
-    separator = asked.separator or (excel and excel[1].decode()) or separator_of(format, lines)
+    separator = asked.separator or (excel and excel[1].decode()) or _separator_of(format, lines)
     if separator in (None, " "):
-        separator = " " if are_quoted_between_blanks(lines) else None
-    rows = split(lines, separator)
+        separator = " " if _are_quoted_between_blanks(lines) else None
+    rows = _split(lines, separator)
     if not rows:
         raise SourceError(f"{path}: nothing was loaded: it holds no edge")
     commented = None
@@ -91,7 +99,7 @@ def _commented(
     for line in reversed(comments):
         text = line.lstrip(" \t#%").rstrip()
         for each in dict.fromkeys((separator, ",", "\t", None)):
-            fields = [field.strip() for row in split([text], each) for field in row]
+            fields = [field.strip() for row in _split([text], each) for field in row]
             if len(fields) != width or any(map(_is_value, fields)) or not all(fields):
                 continue
             known = {"src", "dst"} <= places_by_alias(fields).keys() or either_way(fields)
@@ -206,7 +214,7 @@ def guess_rows(
     moments = [row[places["time"]] for row in body if "time" in places]
     times, since = _times(moments), _since(moments)
     values = [row[places["weight"]] for row in body if places.get("weight", width) < len(row)]
-    point, thousands = marks_of(path, columns[places["weight"]] if values else "", values, asked)
+    point, thousands = _marks_of(path, columns[places["weight"]] if values else "", values, asked)
     return Reading(
         str(path), format, columns, places, separator,
         header=line.strip() if header else None,
@@ -255,6 +263,93 @@ def _check_fields(path: Path, named: list[str]) -> None:
             f"{', '.join(FIELDS[2:])}, and '{SKIP}' skips one: say which they are, as in "
             "columns='src dst weight'"
         )
+
+
+# -- fields of lines, and of numbers ---------------------------------------------------------------
+
+
+def _split(lines: list[str], separator: str | None) -> Rows:
+    """Lines as fields."""
+    if separator is None:
+        return [line.split() for line in lines]
+    try:
+        return [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row]
+    except csv.Error as error:
+        raise SourceError(f"a line cannot be cut into fields: {error}") from error
+
+
+def _separator_of(format: str, lines: list[str]) -> str | None:
+    """The one that cuts nearly all lines into equally many fields, at least two, and the most; if
+    several do, the one that the file's name promises."""
+    blanks = [line.split() for line in lines]
+    if format == "text" and _evenness(blanks) == 1 and all(are_numbers(row) for row in blanks[1:]):
+        return None
+    if any("," in line for line in lines) and (found := _beside_decimal_commas(lines)):
+        return found[0]
+    best: tuple[float, int, str] | None = None
+    for candidate in _CANDIDATES[format]:
+        try:
+            rows = _split(lines, candidate)
+        except SourceError:
+            continue
+        evenness, width = _evenness(rows), len(max(rows, key=len, default=[]))
+        if width > 1 and evenness > 0.5 and (best is None or evenness > best[0] + 0.1):
+            best = evenness, width, candidate
+    if best is not None:
+        return best[2]
+    return None if format == "text" or _evenness(blanks) == 1 else _CANDIDATES[format][0]
+
+
+def _are_quoted_between_blanks(lines: list[str]) -> bool:
+    """Whether single blanks separate fields of which some are quoted, as R writes tables."""
+    if not any(_QUOTED.search(line) for line in lines) or any("  " in line for line in lines):
+        return False
+    rows = _split(lines, " ")
+    return _evenness(rows[1:] or rows) > 0.9
+
+
+def _beside_decimal_commas(lines: list[str]) -> tuple[str | None] | None:
+    """What separates the fields if all commas are within numbers, as in `ann;bob;3,5`."""
+    for candidate in ("\t", ";", "|", None):
+        try:
+            rows = _split(lines, candidate)
+        except SourceError:
+            continue
+        fields = [field.strip() for row in rows for field in row if "," in field]
+        plain = all(sum("," not in field for field in row) > 1 for row in rows)
+        if plain and _evenness(rows) > 0.9 and all(map(_WITH_COMMA.fullmatch, fields)):
+            return (candidate,)
+    return None
+
+
+def _evenness(rows: Rows) -> float:
+    """The share of rows that have the commonest number of fields, if that is at least two."""
+    counts = Counter(map(len, rows))
+    width, count = counts.most_common(1)[0] if counts else (0, 0)
+    return count / len(rows) if width > 1 else 0.0
+
+
+def _marks_of(path: object, column: str, weights: list[str], asked: Asked) -> tuple[str, str]:
+    """The mark of decimals in weights, and that of thousands, "" for none. Raises SourceError where
+    a comma may be either."""
+    if asked.decimal is not None or asked.thousands is not None:
+        other = "," if asked.thousands == "." else "."
+        return asked.decimal or other, asked.thousands or ""
+    commas = [weight.strip() for weight in weights if "," in weight]
+    if not commas:
+        return ".", ""
+    both = [weight for weight in commas if "." in weight]
+    if both and all(_ENGLISH.fullmatch(weight) for weight in commas):
+        return ".", ","
+    if both and all(_CONTINENTAL.fullmatch(weight) for weight in commas):
+        return ",", "."
+    if all(_THREE_DIGITS.fullmatch(weight) for weight in commas):
+        raise SourceError(
+            f"{path}: {column} {commas[0]!r} may be {commas[0].replace(',', '.', 1)} or "
+            f"{commas[0].replace(',', '')}: say --decimal , or --thousands , (decimal=, thousands=)"
+        )
+    plain = are_numbers(weight.replace(",", ".") for weight in weights if weight.strip())
+    return ("," if plain and not any("." in weight for weight in weights) else "."), ""
 
 
 # -- the header -----------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from lpma.arguments.arrow import as_numpy
 from ...types import Rejected
 from .left_out import HEADER_AGAIN
 from .opening import Block
-from .pieces import NO_COLUMNS, Fault, Faults, Piece, piece_of
+from .pieces import NO_COLUMNS, Fault, Faults, Piece, note, piece_of
 from .quotes import trimmed
 from .reading import Reading
 from .values import EXACT, as_names, as_needed, flags_of, with_integers
@@ -77,10 +77,10 @@ def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
         _note_replaced(columns, faults)
     flags = {end: flags_of(reading.numbers[end], columns.pop(end + _FLAG), faults)
              for end in reading.numbers}  # fmt: skip
+    if reading.named and not len(block.quotes.opening):  # where there are, they are trimmed
+        columns |= {end: pc.ascii_trim_whitespace(columns[end]) for end in ("src", "dst")}
     table = {name: as_needed(name, column, reading, faults) for name, column in columns.items()}
     for end in ("src", "dst") if reading.named else ():
-        if not len(block.quotes.opening):  # else they are trimmed
-            table[end] = pc.ascii_trim_whitespace(table[end])
         if end in flags:
             table[end] = with_integers(table[end], flags[end])
         else:
@@ -184,8 +184,7 @@ def _note_replaced(columns: dict[str, Any], faults: Faults) -> None:
 
     for end in ("src", "dst"):
         replaced = as_numpy(pc.match_substring(columns[end], "\ufffd"))
-        for row in np.flatnonzero(replaced).tolist():
-            faults.setdefault(row, Fault(f"{end}: not UTF-8"))
+        note(faults, replaced, f"{end}: not UTF-8")
 
 
 # -- rows as they stand in the file ---------------------------------------------------------------

@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arguments.arrow import as_numpy
+from lpma.arguments.convert import MAX_NAME_BYTES
 
 from ...errors import RecordError, SourceError
 from ...formats.names import plain_name
 from ...formats.times import NOT_A_DATE, millisecond
 from .left_out import NO_NUMBER
-from .pieces import Fault, Faults
+from .pieces import Fault, Faults, note
 from .reading import MISSING, SHOWN, Reading, whole_text
 
 Array = npt.NDArray[Any]
@@ -131,12 +132,14 @@ def as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any:
         column = column.cast(pyarrow.string())
     text = is_text(column.type)
     if column.null_count:
-        for row in np.flatnonzero(as_numpy(column.is_null())).tolist():
-            faults.setdefault(row, Fault(f"{field}: empty"))
+        note(faults, as_numpy(column.is_null()), f"{field}: empty")
         column = column.fill_null("?" if text else pyarrow.scalar(0, column.type))
     try:
+        if text and end and reading.named:
+            _note_names(field, column, faults)
+            return column
         if text:
-            return column if end and reading.named else _of_text(field, column, reading, faults)
+            return _of_text(field, column, reading, faults)
         if end and types.is_floating(column.type):
             return _whole(field, as_numpy(column.cast(pyarrow.float64())), faults)
         if end and types.is_decimal(column.type):
@@ -155,6 +158,24 @@ def as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any:
     except pyarrow.ArrowInvalid as error:
         raise SourceError(f"{reading.path}: {SHOWN[field]}: {error}") from error
     raise unfit(field, column.type, reading)
+
+
+def _note_names(end: str, column: Any, faults: Faults) -> None:
+    """Note the rows of a column of text whose name is missing, or too long."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    texts = column.dictionary if hasattr(column, "dictionary") else column
+    sizes = as_numpy(pc.binary_length(texts))
+    missing = sizes == 0
+    if (sizes == len(MISSING)).any():
+        missing = missing | as_numpy(pc.equal(texts, pyarrow.scalar(MISSING, texts.type)))
+    if texts is not column:
+        rows = as_numpy(column.indices)
+        sizes, missing = sizes[rows], missing[rows]
+    note(faults, missing, f"{end}: empty")
+    most = f"{end}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex"
+    note(faults, sizes > MAX_NAME_BYTES, most)
 
 
 def is_text(type: Any) -> bool:
@@ -179,8 +200,7 @@ def unfit(field: str, type: Any, reading: Reading) -> SourceError:
 def _whole(field: str, values: Array, faults: Faults) -> Array:
     """Floats as the integers that they are; in `faults` the rows where one is not."""
     fits = (np.abs(values) < EXACT) & (np.trunc(values) == values)
-    for row in np.flatnonzero(~fits).tolist():
-        faults.setdefault(row, Fault(f"{field}: not a whole number that a float holds exactly"))
+    note(faults, ~fits, f"{field}: not a whole number that a float holds exactly")
     return np.where(fits, values, 0).astype(np.int64)
 
 
@@ -227,8 +247,8 @@ def flags_of(name: str, column: Any, faults: Faults) -> Array:
 
     words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
     is_true = as_numpy(pc.equal(words, "true"))
-    for row in np.flatnonzero(~is_true & ~as_numpy(pc.equal(words, "false"))).tolist():
-        faults.setdefault(row, Fault(f"{name}: neither true nor false"))
+    is_false = as_numpy(pc.equal(words, "false"))
+    note(faults, ~is_true & ~is_false, f"{name}: neither true nor false")
     return is_true
 
 
