@@ -49,6 +49,12 @@ _THREE_DIGITS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*\d,\d[\d,.]*")
 _ENGLISH = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _CONTINENTAL = re.compile(r"[-+]?\d{1,3}(\.\d{3})*(,\d*)?")
+_ODD = (  # how first fields look that are none
+    (re.compile(r"[(\[{<][^)\]}>]*"), "edges in brackets", "write lines without them"),
+    (re.compile(r".*:"), "vertices before colons, as of an adjacency list",
+     "write a line for each edge"),
+    (re.compile(r"'.*"), "fields in single quotes", "write them in double ones, or in none"),
+)  # fmt: skip
 _KONECT = re.compile(r"%\s*bip\b")  # how its files of two kinds of vertices begin
 SAMPLE_ROWS = 1000  # that guesses rest on
 TEXT_SHARE = 0.1  # of the ends of edges: fewer that are no integers do not make them names
@@ -84,6 +90,11 @@ def guess_text(
             f"the first line, {lines[0].strip()!r}, may say how many vertices and edges follow: it "
             "is read as an edge; --header leaves it out, --no-header says that it is one",
         ) if asked.header is None else ())  # fmt: skip
+    if not asked.by_field() and asked.columns is None and _is_counted(rows, reading):
+        reading = replace(reading, more=(*reading.more, (
+            "the first column counts the rows: if it names none of the ends, say --source 2 "
+            "--target 3"
+        )))  # fmt: skip
     if asked.bipartite is None and comments and _KONECT.match(comments[0]):
         reading = replace(reading, bipartite=True)
     body = rows if commented is not None else rows[1:]
@@ -110,6 +121,19 @@ def _commented(
     return None
 
 
+def _is_counted(rows: Rows, reading: Reading) -> bool:
+    """Whether the first of three columns without a header may be an index beside the ends."""
+    if reading.header is not None or len(reading.columns) != 3 or len(rows) < 3:
+        return False
+    counted = [row[0] for row in rows] in _counted(len(rows))
+    return counted and reading.places.get("weight") == 2 and are_whole(row[-1] for row in rows)
+
+
+def _counted(size: int) -> list[list[str]]:
+    """The numbers of so many rows, from 0 and from 1."""
+    return [list(map(str, range(first, first + size))) for first in (0, 1)]
+
+
 def _counts(rows: Rows) -> bool:
     """Whether the first row says how many vertices and edges follow, as far as can be seen."""
     first, rest = rows[0], rows[1:]
@@ -132,16 +156,15 @@ def refuse_other_shapes(
         )
     if asked.by_field() or asked.columns is not None or asked.header is not None:
         return
-    first = {row[0] for row in rows}
-    if first <= {"a", "e"} and all(len(row) > 2 and are_numbers(row[1:]) for row in rows):
+    first = [row[0] for row in rows]
+    if {*first} <= {"a", "e"} and all(len(row) > 2 and are_numbers(row[1:]) for row in rows):
         raise SourceError(
-            f"{path}: lines that begin with {min(first)!r}, as DIMACS has edges, but none with 'p "
+            f"{path}: lines that begin with {first[0]!r}, as DIMACS has edges, but none with 'p "
             "edge' or 'p sp': with --columns '- src dst' (columns=) they are read"
         )
-    if all(name[:1] in tuple("([{<") and name[-1:] not in tuple(")]}>") for name in first):
-        raise SourceError(
-            f"{path}: edges in brackets, as {lines[0].strip()[:40]!r}: write lines without them"
-        )
+    for pattern, what, do in _ODD:
+        if sum(pattern.fullmatch(name) is not None for name in first) > 0.5 * len(first):
+            raise SourceError(f"{path}: {what}, as in {lines[-1].strip()[:40]!r}: {do}")
     widths = Counter(map(len, rows))
     numbers = are_numbers(field for row in rows for field in row)
     if separator is None and len(widths) > 2 and widths.most_common(1)[0][1] < 0.9 * len(rows):
@@ -240,9 +263,8 @@ def _has_row_names(rows: Rows, separator: str | None) -> bool:
     tables."""
     body = [row for row in rows[1:] if len(row) == len(rows[0]) + 1]
     numbers = [row[0] for row in body]
-    counted = [list(map(str, range(first, first + len(body)))) for first in (0, 1)]
     is_full = any(row[-1].strip() for row in body)
-    return is_full and (separator == " " or (len(body) > 1 and numbers in counted))
+    return is_full and (separator == " " or (len(body) > 1 and numbers in _counted(len(body))))
 
 
 def _without_mark(row: list[str]) -> list[str]:

@@ -28,6 +28,7 @@ _TYPE = re.compile(r"(?<=.):\w+(\[\])?$|(?<=_id)\([^()]*\)$")  # behind a column
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
+EXACT = 2.0**53  # integers below this one are exact as floats
 MISSING = r"\N"  # how databases write a value that is missing; so is an empty field
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
@@ -373,11 +374,12 @@ def either_way(columns: Iterable[str]) -> tuple[str, str] | None:
 
 def whole_text(value: str) -> str:
     """A whole number that is written with a fraction or an exponent, as 2.0 or 1e+05, in decimals;
-    any other text as it is."""
+    any other text as it is, and so what was a float too large to be exact."""
     if not _WHOLE.fullmatch(value):
         return value
     number = Decimal(value)
-    return str(int(number)) if number == number.to_integral_value() else value
+    whole = number == number.to_integral_value() and abs(number) < EXACT
+    return str(int(number)) if whole else value
 
 
 def are_whole(values: Iterable[str]) -> bool:

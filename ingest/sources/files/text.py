@@ -28,8 +28,8 @@ from .left_out import HEADER_AGAIN
 from .opening import Block
 from .pieces import NO_COLUMNS, Fault, Faults, Piece, note, piece_of
 from .quotes import trimmed
-from .reading import Reading
-from .values import EXACT, as_names, as_needed, flags_of, with_integers
+from .reading import EXACT, Reading
+from .values import as_names, as_needed, flags_of, with_integers
 
 _BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 _FLAG = "_number"  # a column that says which values of an end are integers

@@ -23,11 +23,9 @@ from ...formats.names import plain_name
 from ...formats.times import NOT_A_DATE, millisecond
 from .left_out import NO_NUMBER
 from .pieces import Fault, Faults, note
-from .reading import MISSING, SHOWN, Reading, whole_text
+from .reading import EXACT, MISSING, SHOWN, Reading, whole_text
 
 Array = npt.NDArray[Any]
-
-EXACT = 2.0**53  # integers below this one are exact as floats
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -126,7 +124,7 @@ def as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any:
 
     types = pyarrow.types
     end = field in ("src", "dst")
-    if types.is_dictionary(column.type) and not (end and reading.named):
+    if types.is_dictionary(column.type) and not (end and reading.named and is_text(column.type)):
         column = column.dictionary_decode()
     if str(column.type) == "string_view":
         column = column.cast(pyarrow.string())

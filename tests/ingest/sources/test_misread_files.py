@@ -100,6 +100,10 @@ RIGHT: dict[str, tuple[str, str | bytes, list[Edge], dict[str, Any]]] = {
     "2.0 in JSON with names": (
         "a.jsonl", '{"src":"a","dst":2.0}\n{"src":2,"dst":"b"}\n', [edge("a", 2), edge(2, "b")], {},
     ),
+    "a float that was rounded": (
+        "a.csv", "1.2345678901234568e+18,2.0\n7,1e5\n",
+        [edge("1.2345678901234568e+18", "2.0"), edge(7, "1e5")], {},
+    ),
     "1.5 is a name": ("a.csv", "v1,1.5\nv2,1.0\n", [edge("v1", "1.5"), edge("v2", "1.0")], {}),
     "a decimal comma": (
         "a.csv", "a;b;3,5\nb;c;1,25\n", [edge("a", "b", 3.5), edge("b", "c", 1.25)], {},
@@ -253,6 +257,8 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a quoted comma": ("a.csv", 'from,to,amount\na,b,"1,234"\n', r"1\.234 or 1234"),
     "DIMACS without a problem": ("a.txt", "e 1 2\ne 2 3\n", "--columns '- src dst'"),
     "edges in brackets": ("a.txt", "(1,2)  2.5\n(2,3)  1.0\n", "edges in brackets"),
+    "vertices before colons": ("a.txt", "1: 2 3 4\n2: 3\n3: 4\n", "vertices before colons"),
+    "single quotes": ("a.csv", "'a, b','c'\n'c','d, e'\n", "single quotes"),
     "commas and blanks": ("a.txt", "1,2 2.5\n2,3 1.0\n", "which columns"),
     "escaped quotes": ("a.csv", 'src,dst\n"a\\"b",c\n', "double them"),
     "an adjacency matrix": ("a.csv", "0,1,0\n1,0,1\n0,1,0\n", "adjacency matrix"),
@@ -294,6 +300,16 @@ def test_kinds_that_are_said(
         kinds = kinds[:2]
     found = [int(kind) for columns in ingest.read_edges(path, **options) for kind in columns.kind]
     assert found == kinds
+
+
+def test_a_column_that_counts_rows_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("0,5,7\n1,7,9\n2,9,5\n")
+    (note,) = ingest.read_edges(path).reading.notes(True)
+    assert "--source 2 --target 3" in note
+    assert read(path, source=2, target=3) == [edge(5, 7), edge(7, 9), edge(9, 5)]
+    path.write_text("0,5,7\n1,7,9\n3,9,5\n")
+    assert ingest.read_edges(path).reading.notes(True) == []
 
 
 def test_words_that_are_no_kinds_are_refused_before_anything_is_read(tmp_path: Path) -> None:
