@@ -22,9 +22,8 @@ from .errors import SourceError
 from .fields import Field as Column
 from .pipeline.record_decoder import ends_of, mapped
 from .sources.files.edges import EdgeFile, open_edges
-from .sources.files.kinds import CALLED, LISTS
+from .sources.files.formats import CALLED, LISTS, format_of
 from .sources.files.reading import Arguments, Asked
-from .sources.files.recognition import format_of
 from .types import Names
 
 BATCH_SIZE = 1_000_000  # operations, at the least
@@ -58,7 +57,7 @@ def read_csv(
     form = format_of(Path(path))
     if form not in LISTS:
         raise SourceError(f"{path}: {CALLED[form]}: ingest.read_edges reads it")
-    return _read(form, path, source, target, weight, time, accept_bad, **options)
+    return _read(form, path, source, target, weight, time, accept_bad=accept_bad, **options)
 
 
 def read_parquet(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lpma.Graph:
@@ -87,14 +86,11 @@ def read_json(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lp
 def _read(
     form: str,
     path: str | os.PathLike[str],
-    source: Column | None = None,
-    target: Column | None = None,
-    weight: Column | None = None,
-    time: Column | None = None,
+    *columns: Column | None,
     accept_bad: float | None = None,
     **options: Any,
 ) -> lpma.Graph:
-    roles = {"source": source, "target": target, "weight": weight, "time": time}
+    roles = dict(zip(("source", "target", "weight", "time"), columns, strict=False))
     said = {name: options.pop(name) for name in Arguments.__annotations__ if name in options}
     directed = options.pop("directed", None)
     asked = Asked.of({**roles, **said})

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,9 @@ from lpma.interop.edges import lost_weights
 
 from .. import graphs
 from ..graphs import BATCH_SIZE
-from ..sources.files.edges import EdgeFile
+from ..sources.files.edges import EdgeFile, as_source_errors
 from ..sources.files.left_out import LeftOut
+from ..sources.files.unpacking import is_pipe
 from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
@@ -125,9 +127,10 @@ def find_edges(
     from .. import datasets
     from ..datasets import generators
 
-    if source == "-":
+    if source == "-" or is_pipe(Path(source)):
         folder = tempfile.TemporaryDirectory(prefix="lpma-")
-        edges = _file_edges(_of_stdin(Path(folder.name)), directed, options, screen)
+        what = "stdin" if source == "-" else source
+        edges = _file_edges(_saved(source, Path(folder.name)), directed, options, screen, what)
         edges.held = folder
         return edges
     if is_stream(source):
@@ -135,7 +138,7 @@ def find_edges(
             f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
             "checkpoint or saved, and `lpma run diversity` watches it"
         )
-    if Path(source).is_file() or (Path(source).is_dir() and source not in datasets.names()):
+    if Path(source).is_file() or (Path(source).exists() and source not in datasets.names()):
         return _file_edges(Path(source), directed, options, screen)
     if (said := options.said()) is not None:
         raise typer.BadParameter(f"{source} is not a file", param_hint=said)
@@ -154,17 +157,28 @@ def find_edges(
     return Edges(what, iter([made]), len(made), graph.directed if directed is None else directed)
 
 
-def _of_stdin(folder: Path) -> Path:
-    """What stdin holds, as a file: it is looked at before it is read."""
-    path = folder / "stdin"
-    with open(path, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+def _saved(source: str, folder: Path) -> Path:
+    """What stdin or a pipe holds, as a file: it is looked at before it is read."""
+    path = folder / ("stdin" if source == "-" else "pipe")
+    with ExitStack() as opened, open(path, "wb") as file:
+        is_stdin = source == "-"
+        pipe = sys.stdin.buffer if is_stdin else opened.enter_context(open(source, "rb"))
+        shutil.copyfileobj(pipe, file)
     return path
 
 
-def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen: Screen) -> Edges:
+def _file_edges(
+    path: Path, directed: bool | None, options: FileOptions, screen: Screen, what: str | None = None
+) -> Edges:
+    from ..sources.files.by_networkx import said_before
     from ..sources.files.edges import open_edges
+    from ..sources.files.formats import format_of
 
+    if path.is_file():
+        with as_source_errors(path):
+            format = options.format or format_of(path)
+        if (said := said_before(path, format)) is not None:
+            screen.say(said)
     # What a file that is undirected mirrors would count again in a graph that is. Such a file makes
     # one, unless the caller says otherwise.
     file = open_edges(path, options.asked(), options.format, mirror=directed is True)
@@ -172,7 +186,6 @@ def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen:
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):
         screen.say(note)
-    what = "stdin" if path.name == "stdin" else str(path)
     if file.sides is not None and (note := file.sides.note()):
         screen.say(note)
-    return Edges(what, iter(file), None, is_directed, file)
+    return Edges(what or str(path), iter(file), None, is_directed, file)

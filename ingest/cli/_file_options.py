@@ -155,7 +155,7 @@ class FileOptions(FieldOptions):
     format: str | None = _file_option(
         "--format", metavar="FORMAT",
         help="What the file is: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
-        "gexf, gml, pajek, parquet or npz. (default: by its content, then by its name)",
+        "gexf, gml, pajek, parquet, arrow or npz. (default: by its content, then by its name)",
     )  # fmt: skip
     bipartite: bool | None = _file_option(
         "--bipartite/--no-bipartite",

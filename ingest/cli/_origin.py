@@ -85,7 +85,7 @@ class Origin:
     def has_records(self) -> bool:
         """Whether fields that are named are exactly those of records: in a log, and in JSON lines
         of which nothing is left to guess."""
-        from ..sources.files.recognition import format_of
+        from ..sources.files.formats import format_of
 
         if self.is_log or self.path is None or not self.path.is_file():
             return self.is_log
@@ -103,7 +103,7 @@ class Origin:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
 
-        if not self.path.is_file():
+        if not self.path.exists():
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
             return opened.enter_context(SqliteLog(self.path))

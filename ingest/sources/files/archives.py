@@ -7,7 +7,6 @@ alike.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,9 @@ from lpma.snapshot.export import edge_chunks
 from lpma.snapshot.export.archives import arrays_of
 
 from ...errors import SourceError
-from .kinds import HEAD_BYTES, no_edge_list
 from .pieces import Array, Piece, Vertices
 from .reading import SHOWN, Asked, Reading
-from .tables import (
-    BATCH_ROWS,
-    SAMPLE_ROWS,
-    guessed_of_columns,
-    named_by_range,
-    piece_of_arrow,
-    reading_of_export,
-)
+from .tables import read_columns
 
 # The kinds of dtype that a field may have. Objects are names, which only an export gives.
 _ALLOWED = {"weight": "iuf", "time": "iuM", "kind": "iu", "src": "iuUO", "dst": "iuUO"}
@@ -46,70 +37,49 @@ def open_npz(
     s = _exported(path, found) if {"indptr", "indices"} <= found.keys() else None
     if s is not None:
         found = _edges(s)
-    table = {name: array if array.ndim == 1 else np.empty(0) for name, array in found.items()}
-    if not table:
-        raise SourceError(f"{path}: needs arrays src and dst, holds {', '.join(found) or 'none'}")
-    sample = {name: [str(x) for x in array[:SAMPLE_ROWS].tolist()] for name, array in table.items()}
-    reading = guessed_of_columns(path, "npz", sample, list(table), asked)
-    if s is not None:
-        reading = reading_of_export(reading, s.directed, mirror)
-    used = {field: list(table)[place] for field, place in reading.places.items()}
-    _check(path, {field: found[name] for field, name in used.items()}, used)
-    ends = {end: used[end] for end in ("src", "dst")}
-    if reading.guessed:
-        arrays = [table[name] for name in ends.values()]
-        ranges = [(int(a.min()), int(a.max())) for a in arrays if len(a) and a.dtype.kind in "iu"]
-        reading = named_by_range(reading, ranges, any(a.dtype.kind in "UO" for a in arrays))
-        if s is not None and s.names is not None:
-            reading = replace(reading, named=True, why="")
-    if reading.named:
-        beside = {end: f"{name}_number" for end, name in ends.items()}
-        numbers = {end: name for end, name in beside.items() if _is_bool(table.get(name))}
-        reading = replace(reading, numbers=numbers)
-
-    def pieces() -> Iterator[Piece]:
-        for first in range(0, len(table[used["src"]]), BATCH_ROWS):
-            rows = slice(first, first + BATCH_ROWS)
-            columns = {field: _arrow(table[name][rows]) for field, name in used.items()}
-            numbers = {end: table[name][rows] for end, name in reading.numbers.items()}
-            yield piece_of_arrow(columns, reading, first, numbers)
-
-    return reading, pieces(), None if s is None else partial(_vertices, s)
+    if not found:
+        raise SourceError(f"{path}: needs arrays src and dst, holds none")
+    columns = {name: _arrow(array) for name, array in found.items()}
+    if s is None:
+        reading, pieces = read_columns(path, "npz", columns, asked, mirror)
+    else:
+        reading, pieces = read_columns(
+            path, "npz", columns, asked, mirror,
+            directed=s.directed, stored=True, named=s.names is not None,
+        )  # fmt: skip
+    _check(path, {field: reading.columns[p] for field, p in reading.places.items()}, found)
+    return reading, pieces, None if s is None else partial(_vertices, s)
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    with open(path, "rb") as file:
-        head = file.read(HEAD_BYTES)
-    what = no_edge_list(head) or "it is text"
-    if not head.startswith(b"PK"):
-        raise SourceError(f"{path}: not an .npz: {what}")
     try:
         return arrays_of(path)
     except FormatError as error:
         raise SourceError(f"{path}: not an .npz of plain arrays: {error}") from error
 
 
-def _check(path: Path, arrays: dict[str, Array], used: dict[str, str]) -> None:
-    """Raise SourceError if the arrays, by field, are not of one length, or not of such a type."""
-    for field, array in arrays.items():
+def _check(path: Path, used: dict[str, str], found: dict[str, Array]) -> None:
+    """Raise SourceError if the arrays used, by field, are not of one length, or not of such a
+    type."""
+    for field, name in used.items():
+        array = found[name]
         if array.ndim != 1 or array.dtype.kind not in _ALLOWED[field]:
             raise SourceError(
-                f"{path}: {used[field]} is {array.dtype}{list(array.shape)}, and cannot be the "
+                f"{path}: {name} is {array.dtype}{list(array.shape)}, and cannot be the "
                 f"{SHOWN[field]}"
             )
-    lengths = {used[field]: len(array) for field, array in arrays.items()}
+    lengths = {name: len(found[name]) for name in used.values()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
         raise SourceError(f"{path}: its arrays are not equally long: {shown}")
 
 
-def _is_bool(array: Array | None) -> bool:
-    return array is not None and array.dtype == np.bool_
-
-
 def _arrow(column: Array) -> Any:
+    """The array as one of Arrow's; an empty one for what cannot be read."""
     import pyarrow
 
+    if column.ndim != 1 or column.dtype.kind not in "biufMUO":
+        return pyarrow.array([], pyarrow.null())
     if column.dtype.kind == "M":
         column = column.astype("datetime64[us]")
     return pyarrow.array(column, pyarrow.string() if column.dtype.kind == "O" else None)

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lpma.batch.columns import MAX_VERTEX
 from lpma.dependencies import how_to_install
+from lpma.display.words import size_of
 
 from ...errors import SourceError
 from ...formats.names import DECIMALS
-from .kinds import CALLED
+from .formats import BY_NETWORKX, CALLED
 from .pieces import Array, Piece, Vertices
 from .reading import Asked, Reading
-from .tables import BATCH_ROWS, SAMPLE_ROWS, guessed_of_columns, named_by_range, piece_of_arrow
+from .tables import read_columns
 from .unpacking import unpacked
 
-BYTES_AN_EDGE = 1000  # of memory, for NetworkX
+TOLD_BYTES = 1 << 23  # from this size on it takes long enough to be said before
+
+
+def said_before(path: Path, format: str) -> str | None:
+    """What to say before a large file is read so; None of others."""
+    size = path.stat().st_size
+    if format not in BY_NETWORKX or size < TOLD_BYTES:
+        return None
+    return (
+        f"{path.name}: {size_of(size)} of {CALLED[format]} are read by networkx, which holds the "
+        "graph whole, as objects of Python: this takes minutes and many times as much memory where "
+        "it is large; a .csv of its edges is read as it comes"
+    )
 
 
 def open_by_networkx(
@@ -43,26 +56,11 @@ def open_by_networkx(
         if key not in table and all(isinstance(v, int | float | str | None) for v in values):
             table[key] = values if _of_one_type(values) else [v and str(v) for v in values]
     columns = {name: pyarrow.array(values) for name, values in table.items()}
-    sample = {
-        name: ["" if v is None else str(v) for v in column[:SAMPLE_ROWS].to_pylist()]
-        for name, column in columns.items()
-    }
-    reading = guessed_of_columns(path, format, sample, list(columns), asked)
-    directed = graph.is_directed()
-    reading = replace(reading, directed=directed, mirror=mirror and not directed)
-    if reading.guessed:
-        ends = [columns[name] for name in ("source", "target")]
-        text = nodes.dtype.kind == "U"
-        ranges = [(int(nodes.min()), int(nodes.max()))] if len(nodes) and not text else []
-        reading = named_by_range(replace(reading, named=False, why=""), ranges, text and bool(ends))
-
-    def pieces() -> Iterator[Piece]:
-        used = {field: columns[reading.columns[p]] for field, p in reading.places.items()}
-        for first in range(0, len(edges), BATCH_ROWS):
-            rows = {field: column[first : first + BATCH_ROWS] for field, column in used.items()}
-            yield piece_of_arrow(rows, reading, first)
-
-    return reading, pieces(), lambda: nodes.astype(object) if reading.named else nodes
+    named = nodes.dtype.kind == "U" or bool(((nodes < 0) | (nodes > MAX_VERTEX)).any())
+    reading, pieces = read_columns(
+        path, format, columns, asked, mirror, directed=graph.is_directed(), named=named
+    )
+    return reading, pieces, lambda: nodes.astype(object) if reading.named else nodes
 
 
 def _read(path: Path, format: str) -> Any:

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from .opening import Block
-from .quotes import quotes_of
 
 _COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
 _BLANK_LINE = re.compile(rb"^[ \t\r]+$", re.MULTILINE)
 _COMMENT_OR_BLANKS = re.compile(_COMMENT.pattern + b"|" + _BLANK_LINE.pattern, re.MULTILINE)
-_TOP = re.compile(rb"(?:[ \t\r]*+(?:[#%][^\n]*+)?\n)*+")  # the lines above the first row
+EXCEL = re.compile(rb'"?sep=([^\n])"?\r?')  # says what separates the fields that follow
+_TOP = re.compile(  # the lines above the first row
+    rb"(?:" + EXCEL.pattern + rb"\n)?(?:[ \t\r]*+(?:[#%][^\n]*+)?\n)*+"
+)
 
 
 def without_comments(
@@ -27,42 +29,33 @@ def without_comments(
     """The blocks of a file of text, from its beginning, with its comments and blank lines made
     empty."""
     if format == "text":
-        for block in blocks:
-            yield block.holding(emptied(block.data, separator))
+        yield from (emptied(block, separator) for block in blocks)
         return
     above = True  # the first row has not come yet
     for block in blocks:
-        data = block.data
-        if above and (match := _TOP.match(data)) and (end := match.end()):
-            data = b"\n" * data.count(b"\n", 0, end) + data[end:]
+        if above and (end := _TOP.match(block.data).end()):  # type: ignore[union-attr]
             above = end == len(block.data)
+            lines = b"\n" * block.data.count(b"\n", 0, end)
+            block = block.holding(lines + block.data[end:], separator)
         else:
             above = False
-        yield block.holding(emptied(data, separator, _BLANK_LINE))
+        yield emptied(block, separator, _BLANK_LINE)
 
 
 def emptied(
-    data: bytes, separator: str | None, lines: re.Pattern[bytes] = _COMMENT_OR_BLANKS
-) -> bytes:
+    block: Block, separator: str | None, lines: re.Pattern[bytes] = _COMMENT_OR_BLANKS
+) -> Block:
     """The block with these lines made empty, where they do not lie in a quoted field. Between
     fields that blanks separate, blank lines need no care."""
-    comments = lines is _COMMENT_OR_BLANKS
+    data, comments = block.data, lines is _COMMENT_OR_BLANKS
     if _beginnings(data).isdisjoint(b"#% \t" if comments else b" \t"):
-        return data
-    if separator is None:
-        return _COMMENT.sub(b"", data) if comments else data
-    if b'"' not in data:
+        return block
+    if len(block.quotes.opening):
+        data = lines.sub(lambda m: m[0] if block.quotes.hold(m.start()) else b"", data)
+        return block.holding(data, separator)
+    if separator is not None:
         data = _BLANK_LINE.sub(b"", data)  # two simple patterns are faster than the joined one
-        return _COMMENT.sub(b"", data) if comments else data
-    quotes = quotes_of(data, separator)
-    starts, ends = quotes.opening, quotes.closing
-
-    def unless_inside(match: re.Match[bytes]) -> bytes:
-        before = int(np.searchsorted(starts, match.start())) - 1
-        inside = before >= 0 and (before >= len(ends) or int(ends[before]) > match.start())
-        return match[0] if inside else b""
-
-    return lines.sub(unless_inside, data)
+    return block.holding(_COMMENT.sub(b"", data) if comments else data, separator)
 
 
 def _beginnings(data: bytes) -> set[int]:

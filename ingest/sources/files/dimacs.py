@@ -52,5 +52,5 @@ def open_dimacs(
 
 def _edges(path: Path) -> Iterator[Block]:
     """The file's blocks, all lines but the edges' made empty."""
-    for block in read_blocks(path, None, b""):
+    for block in read_blocks(path):
         yield block.holding(_OTHER_LINE.sub(b"", block.data))

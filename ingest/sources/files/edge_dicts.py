@@ -25,7 +25,7 @@ LINE = re.compile(rb"\s*(\S+?)[ \t,;|]+(\S+?)[ \t,;|]+(\{.*\})\s*")
 def open_edge_dicts(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
     """How the file is read, and its pieces. mirror: of no use, as the file does not say whether its
     graph is directed. Raises SourceError, OSError."""
-    first = next(read_blocks(path, None), Block(b"", 1))
+    first = next(read_blocks(path), Block(b"", 1))
     matches = [LINE.fullmatch(line) for line in first.data.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]]
     found = [_data(match[3]) for match in matches if match is not None]
     if not found:
@@ -40,12 +40,12 @@ def open_edge_dicts(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, It
 
 
 def _blocks(path: Path, keys: list[str]) -> Iterator[Block]:
-    for block in read_blocks(path, None):
+    for block in read_blocks(path):
         lines = []
         for line in block.data.split(b"\n"):
             match = None if line.startswith(b"#") else LINE.fullmatch(line)
             lines.append(b"" if line.startswith(b"#") else _row(match, keys) if match else line)
-        yield block.holding(b"\n".join(lines))
+        yield block.holding(b"\n".join(lines), "\t")
 
 
 def _row(match: re.Match[bytes], keys: list[str]) -> bytes:

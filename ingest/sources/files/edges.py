@@ -5,14 +5,15 @@ of graphs.
     other text    the same, or fields between blanks, as SNAP has them
     .jsonl        an object of JSON a line (also .ndjson)
     .mtx          Matrix Market, coordinate; ids from 1; a symmetric entry stands for both edges
-    .parquet      columns by name
+    .parquet      columns by name; also .arrow, .feather
     .npz          arrays by name, or the CSR that an export wrote
     others        METIS, DIMACS, NetworkX's edge lists; GraphML, GEXF, GML and Pajek by NetworkX
 
-What a file is, its content says before its name does. All but Parquet and `.npz` may be packed with
-gzip, zstd, bzip2 or zip, whatever they are called. Lines that begin with "#" or "%" are comments;
-in a csv or tsv, those above the first row alone. Memory is bounded: text is read in blocks of
-4 MiB, Parquet in row groups, an `.npz` as the arrays it holds; NetworkX holds what it reads whole.
+What a file is, its content says before its name does. All but Parquet, Arrow and `.npz` may be
+packed with gzip, zstd, bzip2 or zip, whatever they are called. Lines that begin with "#" or "%" are
+comments; in a csv or tsv, those above the first row alone. Memory is bounded: text is read in
+blocks of 4 MiB, Parquet in row groups, Arrow and `.npz` as the arrays they hold; NetworkX holds
+what it reads whole.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
@@ -35,27 +37,27 @@ from ...errors import SourceError
 from ...fields import Fields
 from .archives import open_npz
 from .by_networkx import open_by_networkx
-from .comments import without_comments
+from .comments import EXCEL, without_comments
 from .dimacs import open_dimacs
 from .edge_dicts import open_edge_dicts
+from .formats import BY_NETWORKX, CALLED, LISTS, format_of, format_of_name
 from .guess import SAMPLE_ROWS, guess_text
 from .json_lines import open_json_lines
-from .kinds import BY_NETWORKX, LISTS
 from .left_out import LeftOut
 from .matrix import open_matrix
 from .metis import open_metis
-from .opening import Block, lines_of, read_blocks
+from .opening import Block, read_blocks
 from .pieces import Array, Piece, Vertices
 from .reading import Arguments, Asked, Reading
-from .recognition import format_of
 from .sides import Sides, sides_of
-from .tables import open_parquet
+from .tables import open_arrow, open_parquet
 from .text import read_text
+from .unpacking import refuse_no_file
 
 SAMPLE_BYTES = 1 << 18  # of a block, that guesses rest on
 _OPENERS: dict[str, Callable[[Path, Asked, bool], tuple[Any, ...]]] = {
-    "npz": open_npz, "parquet": open_parquet, "mtx": open_matrix, "metis": open_metis,
-    "dimacs": open_dimacs, "edgelist": open_edge_dicts,
+    "npz": open_npz, "parquet": open_parquet, "arrow": open_arrow, "mtx": open_matrix,
+    "metis": open_metis, "dimacs": open_dimacs, "edgelist": open_edge_dicts,
 }  # fmt: skip
 NOT_NAMES = ("NULL", "null", "NA", "N/A", "n/a", "nan", "NaN", "None", "NaT")
 
@@ -145,10 +147,11 @@ def read_edges(
     they are. Times that are dates become milliseconds since 1970. bipartite: whether sources and
     targets are two kinds of vertices, of which equal numbers or names are two; None: as the file
     says (KONECT's "% bip", a matrix that is not square). format: "csv", "tsv", "text",
-    "jsonl", "mtx", "metis", "dimacs", "edgelist", "graphml", "gexf", "gml", "pajek", "parquet" or
-    "npz"; None: by content, then by name. json: the fields of JSON lines, exactly. mirror: whether
-    an edge of a file that says its graph is undirected (a symmetric Matrix Market, an export) gives
-    both edges; say False for a graph that is undirected itself. Raises SourceError.
+    "jsonl", "mtx", "metis", "dimacs", "edgelist", "graphml", "gexf", "gml", "pajek", "parquet",
+    "arrow" or "npz"; None: by content, then by name. json: the fields of JSON lines, exactly.
+    mirror: whether an edge of a file that says its graph is undirected (a symmetric Matrix Market,
+    an export) gives both edges; say False for a graph that is undirected itself. Raises
+    SourceError.
 
     >>> _ = Path("own.csv").write_text("from,to,amount\\nalice,bob,3\\nbob,carol,1.5\\n")
     >>> edges = ingest.read_edges("own.csv")
@@ -183,23 +186,28 @@ def open_edges(
 def _opened(
     path: Path, asked: Asked, format: str | None, json: Fields | None, mirror: bool
 ) -> EdgeFile:
-    if path.is_dir():
-        raise SourceError(f"{path}: a directory, not a file of edges")
+    refuse_no_file(path)
     with as_source_errors(path):
-        format = format or format_of(path)
+        format = format_of(path, format)
         if format not in LISTS and (asked.columns is not None or asked.separator is not None):
             raise SourceError(
                 f"{path}: columns and separator apply to text and csv files, but this is {format}"
             )
         if format != "jsonl" and asked.fields.has_defaults:
             raise SourceError(f"{path}: a default weight or kind is for JSON lines: not {format}")
-        if format == "jsonl":
-            return EdgeFile(path, *open_json_lines(path, asked, json))
-        if format in BY_NETWORKX:
-            return EdgeFile(path, *open_by_networkx(path, format, asked, mirror))
-        if format in _OPENERS:
-            return EdgeFile(path, *_OPENERS[format](path, asked, mirror))
-        return EdgeFile(path, *_open_text(path, format, asked))
+        opened: tuple[Any, ...]
+        if format in LISTS:
+            opened = _open_text(path, format, asked)
+        elif format == "jsonl":
+            opened = open_json_lines(path, asked, json)
+        elif format in BY_NETWORKX:
+            opened = open_by_networkx(path, format, asked, mirror)
+        else:
+            opened = _OPENERS[format](path, asked, mirror)
+        reading, *more = opened
+        if format != format_of_name(path):
+            reading = replace(reading, called=CALLED[format])
+        return EdgeFile(path, reading, *more)
 
 
 def _open_text(path: Path, format: str, asked: Asked) -> tuple[Reading, Iterator[Piece]]:
@@ -238,11 +246,12 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
     blocks = read_blocks(path, quoting)
     first = next(blocks, Block(b"", 1))
     for line in first.data[:SAMPLE_BYTES].split(b"\n"):
-        if line.strip() and not line.lstrip().startswith((b"#", b"%")):
+        is_comment = line.lstrip().startswith((b"#", b"%")) or EXCEL.fullmatch(line)
+        if line.strip() and not is_comment:
             break
         comments += [line.decode("utf-8", "replace").strip()] if line.strip() else []
     for block in without_comments(chain([first], blocks), quoting, format):
-        lines = lines_of(block.data[:SAMPLE_BYTES], quoting)
+        lines = block.before(SAMPLE_BYTES).rows()
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
         rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
@@ -256,13 +265,12 @@ def _body(path: Path, reading: Reading) -> Iterator[Block]:
     header = reading.header is not None and not reading.commented
     blocks = read_blocks(path, reading.separator)
     for block in without_comments(blocks, reading.separator, reading.format):
-        data = block.data
-        if header and (rows := lines_of(data[: 1 << 16], reading.separator)):
-            row = rows[0][1]
-            start = data.index(row)
-            data = data[:start] + b"\n" * row.count(b"\n") + data[start + len(row) :]
-            header = False
-        yield block.holding(data)
+        if header and (rows := block.before(1 << 16).rows()):
+            row, header = rows[0][1], False
+            start = block.data.index(row)
+            data = block.data[:start] + b"\n" * row.count(b"\n") + block.data[start + len(row) :]
+            block = block.holding(data, reading.separator)
+        yield block
 
 
 @contextmanager

@@ -13,6 +13,7 @@ kind, is never guessed.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from dataclasses import replace
@@ -23,6 +24,7 @@ from lpma.batch.columns import MAX_VERTEX
 from ...errors import SourceError
 from ...formats.kinds import FIELDS, UPDATE_KINDS
 from ...formats.names import DECIMALS
+from .comments import EXCEL
 from .reading import (
     MISSING,
     SKIP,
@@ -39,12 +41,26 @@ from .reading import (
     places_by_alias,
     whole_text,
 )
-from .separators import Rows, marks_of, separator_of, split
 
+_ESCAPED = re.compile(r'"[^"]*\\"(?=[^",;\t|])')  # within a quoted field
+_CANDIDATES = {"csv": ",;\t|", "tsv": "\t,;|", "text": "\t,;|"}
+_QUOTED = re.compile(r'(^| )"[^"]*"( |$)')
+_THREE_DIGITS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
+_WITH_COMMA = re.compile(r"[-+]?[\d.]*\d,\d[\d,.]*")
+_ENGLISH = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
+_CONTINENTAL = re.compile(r"[-+]?\d{1,3}(\.\d{3})*(,\d*)?")
+_ODD = (  # how first fields look that are none
+    (re.compile(r"[(\[{<][^)\]}>]*"), "edges in brackets", "write lines without them"),
+    (re.compile(r".*:"), "vertices before colons, as of an adjacency list",
+     "write a line for each edge"),
+    (re.compile(r"'.*"), "fields in single quotes", "write them in double ones, or in none"),
+)  # fmt: skip
 _KONECT = re.compile(r"%\s*bip\b")  # how its files of two kinds of vertices begin
 SAMPLE_ROWS = 1000  # that guesses rest on
 TEXT_SHARE = 0.1  # of the ends of edges: fewer that are no integers do not make them names
 SINCE_1970 = 10**8  # numbers at least this large may be times, in seconds or finer
+
+Rows = list[list[str]]
 
 
 def guess_text(
@@ -52,9 +68,11 @@ def guess_text(
 ) -> Reading:
     """The reading of lines of text that are neither blank nor comments; `comments` are those above
     the first. Raises SourceError."""
-    separator = asked.separator or separator_of(format, lines)
-    separator = None if separator == " " else separator
-    rows = split(lines, separator)
+    excel = EXCEL.fullmatch(comments[0].encode()) if comments and format != "text" else None
+    separator = asked.separator or (excel and excel[1].decode()) or _separator_of(format, lines)
+    if separator in (None, " "):
+        separator = " " if _are_quoted_between_blanks(lines) else None
+    rows = _split(lines, separator)
     if not rows:
         raise SourceError(f"{path}: nothing was loaded: it holds no edge")
     commented = None
@@ -72,6 +90,11 @@ def guess_text(
             f"the first line, {lines[0].strip()!r}, may say how many vertices and edges follow: it "
             "is read as an edge; --header leaves it out, --no-header says that it is one",
         ) if asked.header is None else ())  # fmt: skip
+    if not asked.by_field() and asked.columns is None and _is_counted(rows, reading):
+        reading = replace(reading, more=(*reading.more, (
+            "the first column counts the rows: if it names none of the ends, say --source 2 "
+            "--target 3"
+        )))  # fmt: skip
     if asked.bipartite is None and comments and _KONECT.match(comments[0]):
         reading = replace(reading, bipartite=True)
     body = rows if commented is not None else rows[1:]
@@ -87,7 +110,7 @@ def _commented(
     for line in reversed(comments):
         text = line.lstrip(" \t#%").rstrip()
         for each in dict.fromkeys((separator, ",", "\t", None)):
-            fields = [field.strip() for row in split([text], each) for field in row]
+            fields = [field.strip() for row in _split([text], each) for field in row]
             if len(fields) != width or any(map(_is_value, fields)) or not all(fields):
                 continue
             known = {"src", "dst"} <= places_by_alias(fields).keys() or either_way(fields)
@@ -96,6 +119,19 @@ def _commented(
             if known or asked_for or (plain and each == separator and asked.header is None):
                 return line.strip(), fields
     return None
+
+
+def _is_counted(rows: Rows, reading: Reading) -> bool:
+    """Whether the first of three columns without a header may be an index beside the ends."""
+    if reading.header is not None or len(reading.columns) != 3 or len(rows) < 3:
+        return False
+    counted = [row[0] for row in rows] in _counted(len(rows))
+    return counted and reading.places.get("weight") == 2 and are_whole(row[-1] for row in rows)
+
+
+def _counted(size: int) -> list[list[str]]:
+    """The numbers of so many rows, from 0 and from 1."""
+    return [list(map(str, range(first, first + size))) for first in (0, 1)]
 
 
 def _counts(rows: Rows) -> bool:
@@ -111,9 +147,24 @@ def _counts(rows: Rows) -> bool:
 def refuse_other_shapes(
     path: Path, rows: Rows, lines: list[str], separator: str | None, asked: Asked
 ) -> None:
-    """Raise SourceError on rows that are not an edge each: an adjacency list, a matrix."""
+    """Raise SourceError on rows that are not an edge each, as of an adjacency list or a matrix, and
+    on fields that are cut where they should not be."""
+    if separator is not None and any(_ESCAPED.search(line) for line in lines):
+        raise SourceError(
+            f'{path}: quotes within fields are written \\" there: double them, as in "a ""b""", '
+            "which pandas.read_csv(…, escapechar='\\\\').to_csv does"
+        )
     if asked.by_field() or asked.columns is not None or asked.header is not None:
         return
+    first = [row[0] for row in rows]
+    if {*first} <= {"a", "e"} and all(len(row) > 2 and are_numbers(row[1:]) for row in rows):
+        raise SourceError(
+            f"{path}: lines that begin with {first[0]!r}, as DIMACS has edges, but none with 'p "
+            "edge' or 'p sp': with --columns '- src dst' (columns=) they are read"
+        )
+    for pattern, what, do in _ODD:
+        if sum(pattern.fullmatch(name) is not None for name in first) > 0.5 * len(first):
+            raise SourceError(f"{path}: {what}, as in {lines[-1].strip()[:40]!r}: {do}")
     widths = Counter(map(len, rows))
     numbers = are_numbers(field for row in rows for field in row)
     if separator is None and len(widths) > 2 and widths.most_common(1)[0][1] < 0.9 * len(rows):
@@ -163,6 +214,8 @@ def guess_rows(
     widths = Counter(len(row) for row in rows[header:] if len(row) > 1) or Counter([len(rows[0])])
     width = max(widths.most_common(1)[0][0], len(rows[0]) if header else 0)
     columns = tuple(name.strip() for name in rows[0]) if header else ()
+    if len(columns) == width - 1 and _has_row_names(rows, separator):
+        columns = ("row", *columns)
     columns += _numbered(width)[len(columns) :]  # features, say, that a header does not name
     names = _without_mark(rows[0]) if header else None  # which a body may have again
     body = [row for row in rows[header:] if len(row) == width and _without_mark(row) != names]
@@ -184,7 +237,7 @@ def guess_rows(
     moments = [row[places["time"]] for row in body if "time" in places]
     times, since = _times(moments), _since(moments)
     values = [row[places["weight"]] for row in body if places.get("weight", width) < len(row)]
-    point, thousands = marks_of(path, columns[places["weight"]] if values else "", values, asked)
+    point, thousands = _marks_of(path, columns[places["weight"]] if values else "", values, asked)
     return Reading(
         str(path), format, columns, places, separator,
         header=line.strip() if header else None,
@@ -205,6 +258,15 @@ def guess_rows(
     )  # fmt: skip
 
 
+def _has_row_names(rows: Rows, separator: str | None) -> bool:
+    """Whether each row begins with its name, above which the header has nothing: so R writes
+    tables."""
+    body = [row for row in rows[1:] if len(row) == len(rows[0]) + 1]
+    numbers = [row[0] for row in body]
+    is_full = any(row[-1].strip() for row in body)
+    return is_full and (separator == " " or (len(body) > 1 and numbers in _counted(len(body))))
+
+
 def _without_mark(row: list[str]) -> list[str]:
     return [field.strip() for field in [row[0].lstrip(" #%"), *row[1:]]]
 
@@ -223,6 +285,93 @@ def _check_fields(path: Path, named: list[str]) -> None:
             f"{', '.join(FIELDS[2:])}, and '{SKIP}' skips one: say which they are, as in "
             "columns='src dst weight'"
         )
+
+
+# -- fields of lines, and of numbers ---------------------------------------------------------------
+
+
+def _split(lines: list[str], separator: str | None) -> Rows:
+    """Lines as fields."""
+    if separator is None:
+        return [line.split() for line in lines]
+    try:
+        return [row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row]
+    except csv.Error as error:
+        raise SourceError(f"a line cannot be cut into fields: {error}") from error
+
+
+def _separator_of(format: str, lines: list[str]) -> str | None:
+    """The one that cuts nearly all lines into equally many fields, at least two, and the most; if
+    several do, the one that the file's name promises."""
+    blanks = [line.split() for line in lines]
+    if format == "text" and _evenness(blanks) == 1 and all(are_numbers(row) for row in blanks[1:]):
+        return None
+    if any("," in line for line in lines) and (found := _beside_decimal_commas(lines)):
+        return found[0]
+    best: tuple[float, int, str] | None = None
+    for candidate in _CANDIDATES[format]:
+        try:
+            rows = _split(lines, candidate)
+        except SourceError:
+            continue
+        evenness, width = _evenness(rows), len(max(rows, key=len, default=[]))
+        if width > 1 and evenness > 0.5 and (best is None or evenness > best[0] + 0.1):
+            best = evenness, width, candidate
+    if best is not None:
+        return best[2]
+    return None if format == "text" or _evenness(blanks) == 1 else _CANDIDATES[format][0]
+
+
+def _are_quoted_between_blanks(lines: list[str]) -> bool:
+    """Whether single blanks separate fields of which some are quoted, as R writes tables."""
+    if not any(_QUOTED.search(line) for line in lines) or any("  " in line for line in lines):
+        return False
+    rows = _split(lines, " ")
+    return _evenness(rows[1:] or rows) > 0.9
+
+
+def _beside_decimal_commas(lines: list[str]) -> tuple[str | None] | None:
+    """What separates the fields if all commas are within numbers, as in `ann;bob;3,5`."""
+    for candidate in ("\t", ";", "|", None):
+        try:
+            rows = _split(lines, candidate)
+        except SourceError:
+            continue
+        fields = [field.strip() for row in rows for field in row if "," in field]
+        plain = all(sum("," not in field for field in row) > 1 for row in rows)
+        if plain and _evenness(rows) > 0.9 and all(map(_WITH_COMMA.fullmatch, fields)):
+            return (candidate,)
+    return None
+
+
+def _evenness(rows: Rows) -> float:
+    """The share of rows that have the commonest number of fields, if that is at least two."""
+    counts = Counter(map(len, rows))
+    width, count = counts.most_common(1)[0] if counts else (0, 0)
+    return count / len(rows) if width > 1 else 0.0
+
+
+def _marks_of(path: object, column: str, weights: list[str], asked: Asked) -> tuple[str, str]:
+    """The mark of decimals in weights, and that of thousands, "" for none. Raises SourceError where
+    a comma may be either."""
+    if asked.decimal is not None or asked.thousands is not None:
+        other = "," if asked.thousands == "." else "."
+        return asked.decimal or other, asked.thousands or ""
+    commas = [weight.strip() for weight in weights if "," in weight]
+    if not commas:
+        return ".", ""
+    both = [weight for weight in commas if "." in weight]
+    if both and all(_ENGLISH.fullmatch(weight) for weight in commas):
+        return ".", ","
+    if both and all(_CONTINENTAL.fullmatch(weight) for weight in commas):
+        return ",", "."
+    if all(_THREE_DIGITS.fullmatch(weight) for weight in commas):
+        raise SourceError(
+            f"{path}: {column} {commas[0]!r} may be {commas[0].replace(',', '.', 1)} or "
+            f"{commas[0].replace(',', '')}: say --decimal , or --thousands , (decimal=, thousands=)"
+        )
+    plain = are_numbers(weight.replace(",", ".") for weight in weights if weight.strip())
+    return ("," if plain and not any("." in weight for weight in weights) else "."), ""
 
 
 # -- the header -----------------------------------------------------------------------------------
@@ -379,9 +528,9 @@ def _rises_since_1970(values: list[str]) -> bool:
 
 
 def _fit_ends(values: list[str]) -> bool:
-    """Whether these may be vertices: not dates, not fractions."""
+    """Whether these may be vertices: not dates, not fractions, not several numbers."""
     values = [value for value in values if value.strip()]
-    other = sum(is_date(v) or (are_numbers([v]) and not _is_vertex(v)) for v in values)
+    other = sum(is_date(v) or (are_numbers(v.split()) and not _is_vertex(v)) for v in values)
     return not values or other < 0.9 * len(values)
 
 

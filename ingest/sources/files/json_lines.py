@@ -28,7 +28,6 @@ from ...formats.records import NamedVertex, decode_update
 from ...formats.times import NOT_A_DATE, in_ms
 from ...types import Record, Rejected
 from .guess import SAMPLE_ROWS, guess_rows
-from .kinds import HEAD_BYTES, is_whole_graph, no_edge_list
 from .opening import Block, read_blocks
 from .pieces import NO_COLUMNS, Piece, check_guess
 from .reading import Asked, Reading
@@ -38,11 +37,8 @@ def open_json_lines(
     path: Path, asked: Asked, fields: Fields | None
 ) -> tuple[Reading, Iterator[Piece]]:
     """How the file is read, and its pieces. fields: None: guess. Raises SourceError, OSError."""
-    blocks = read_blocks(path, None, b"{")
+    blocks = read_blocks(path)
     first = next(blocks, Block(b"", 1))
-    line = first.data.lstrip().partition(b"\n")[0]
-    if line.strip() == b"{" or is_whole_graph(line):
-        raise SourceError(f"{path}: {no_edge_list(first.data[:HEAD_BYTES])}")
     exact = None
     if fields is not None:
         exact = msgspec.structs.replace(fields, time_unit=None).of_topic()
@@ -145,7 +141,7 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
             return None
         found = {f: table.column(reading.columns[p]).chunk(0) for f, p in reading.places.items()}
         try:
-            piece = piece_of_arrow(found, replace(reading, guessed=False), 0)
+            piece = piece_of_arrow(found, replace(reading, guessed=False))
         except SourceError:
             return None
         return None if piece.bad else piece.columns

@@ -29,7 +29,7 @@ def open_matrix(
 ) -> tuple[Reading, Iterator[Piece], Vertices]:
     """How the file is read, its pieces, and its vertices. mirror: whether a symmetric entry gives
     both edges. Raises SourceError, OSError."""
-    blocks = read_blocks(path, None, b"%%")
+    blocks = read_blocks(path)
     first = _up_to_sizes(blocks)
     line, _, _ = first.data.partition(b"\n")
     head = line.decode(errors="replace").lower().split()
@@ -38,10 +38,8 @@ def open_matrix(
     field, symmetry = head[3:]
     if field not in ("pattern", "integer", "real") or symmetry not in ("general", "symmetric"):
         raise SourceError(f"{path}: {field} {symmetry} matrices cannot be read as a graph")
-    data = emptied(first.data, None)
-    start = len(data) - len(data.lstrip())
-    end = data.find(b"\n", start)
-    sizes = data[start : end if end >= 0 else len(data)].split()
+    data = emptied(first, None).data
+    sizes = data.lstrip().partition(b"\n")[0].split()
     if len(sizes) != 3 or not all(number.isdigit() for number in sizes):
         raise SourceError(f"{path}: expected 'rows columns entries' after the comments")
     rows, columns, entries = map(int, sizes)
@@ -57,11 +55,11 @@ def open_matrix(
         reading = replace(
             reading, limit=min(MAX_VERTEX, rows - 1), right_limit=min(MAX_VERTEX, columns - 1)
         )
-    body = Block(b"\n" * data.count(b"\n", 0, end + 1) + data[end + 1 :], first.line)
-
     size = min(rows, MAX_VERTEX + 1) if rows == columns else 0
-
-    more = (replace(block, data=emptied(block.data, None)) for block in blocks)
+    start = len(data) - len(data.lstrip())
+    end = (data.find(b"\n", start) + 1) or len(data)
+    body = Block(b"\n" * data.count(b"\n", 0, end) + data[end:], first.line)
+    more = (emptied(block, None) for block in blocks)
     pieces = read_text(chain([body], more), replace(reading, named=False))
     return reading, as_promised(path, pieces, entries, "entries"), lambda: np.arange(size)
 
@@ -69,6 +67,6 @@ def open_matrix(
 def _up_to_sizes(blocks: Iterator[Block]) -> Block:
     """The first blocks as one, up to the one that has a line which is no comment."""
     first = next(blocks, Block(b"", 1))
-    while not emptied(first.data, None).strip() and (more := next(blocks, None)):
+    while not emptied(first, None).data.strip() and (more := next(blocks, None)):
         first = replace(first, data=first.data + more.data)
     return first

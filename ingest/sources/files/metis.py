@@ -106,7 +106,7 @@ def open_metis(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterato
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are no comments, each with its number."""
-    for block in read_blocks(path, None, b""):
+    for block in read_blocks(path):
         for number, line in enumerate(block.data[:-1].split(b"\n"), block.line):
             if not line.lstrip().startswith(b"%"):
                 yield number, line

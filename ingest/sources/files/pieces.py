@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lpma.arguments.arrow import as_numpy
-from lpma.arguments.convert import MAX_NAME_BYTES
 from lpma.arrays import rows_of
 from lpma.batch.columns import Columns, Kind
 
 from ...errors import SourceError
 from ...formats.kinds import UPDATE_KINDS
 from ...types import Rejected
-from .reading import MISSING, Reading
+from .reading import Reading
 
 Array = npt.NDArray[Any]
 Value = Columns | Rejected
@@ -125,61 +124,37 @@ def check_guess(found: Rejected, reading: Reading) -> None:
 
 def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> None:
     for end in ("src", "dst"):
-        column = table[end]
         if reading.named:
-            if not isinstance(column, np.ndarray) or column.dtype == object:
-                _note_names(faults, end, column)
             continue
-        limit = reading.limit
+        column, limit = table[end], reading.limit
         if end == "dst" and reading.right_limit is not None:
             limit = reading.right_limit
         unfit = (column < reading.base) | (column > limit + reading.base)
         what = "ids" if reading.has_ids else "indices"
         ids = f"{what} go from {reading.base} to {limit + reading.base}"
-        _note(faults, unfit, f"{end}: {ids}", reading.has_ids)
+        note(faults, unfit, f"{end}: {ids}", reading.has_ids)
     if "weight" in table:
         most = reading.max_weight
         reason = f"weight: must be finite and at most {most:g} in size"
-        _note(faults, ~(np.abs(table["weight"]) <= most), reason)
+        note(faults, ~(np.abs(table["weight"]) <= most), reason)
     if "time" in table and table["time"].dtype.kind == "f":
         # Written so that NaN fails too; 2^63 is the first float that int64 does not hold.
         inside = (table["time"] >= -(2.0**63)) & (table["time"] < 2.0**63)
-        _note(faults, ~inside, "time: outside 64 bits")
+        note(faults, ~inside, "time: outside 64 bits")
     if "time" in table and reading.unit == "s":
         inside = np.abs(table["time"]) < 2.0**53
-        _note(faults, ~inside, "time: outside 64 bits in milliseconds")
+        note(faults, ~inside, "time: outside 64 bits in milliseconds")
     if "kind" in table:
         inside = (table["kind"] >= 0) & (table["kind"] <= int(Kind.REMOVE_VERTEX))
         if "time" in table and not reading.named:  # an expiry names no vertex
             inside |= table["kind"] == int(Kind.EXPIRE)
-        _note(faults, ~inside, f"kind: {_KINDS}")
+        note(faults, ~inside, f"kind: {_KINDS}")
 
 
-def _note(faults: Faults, unfit: Array, reason: str, is_name: bool = False) -> None:
+def note(faults: Faults, unfit: Array, reason: str, is_name: bool = False) -> None:
+    """Add a fault of these rows, bool[n], where none is known."""
     for row in np.flatnonzero(unfit).tolist():
         faults.setdefault(row, Fault(reason, is_name))
-
-
-def _note_names(faults: Faults, end: str, column: Any) -> None:
-    """Note the rows of a column of text whose name is missing, or too long."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    if isinstance(column, np.ndarray):  # objects
-        sizes = np.array([len(x.encode()) if isinstance(x, str) else 1 for x in column], np.int64)
-        missing = np.array([x in ("", MISSING) for x in column], np.bool_)
-    else:
-        texts = column.dictionary if hasattr(column, "dictionary") else column
-        sizes = as_numpy(pc.binary_length(texts))
-        missing = sizes == 0
-        if (sizes == len(MISSING)).any():
-            missing = missing | as_numpy(pc.equal(texts, pyarrow.scalar(MISSING, texts.type)))
-        if texts is not column:
-            rows = as_numpy(column.indices)
-            sizes, missing = sizes[rows], missing[rows]
-    _note(faults, missing, f"{end}: empty")
-    most = f"{end}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex"
-    _note(faults, sizes > MAX_NAME_BYTES, most)
 
 
 def _columns(table: Mapping[str, Any], reading: Reading) -> Columns:

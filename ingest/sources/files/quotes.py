@@ -1,10 +1,10 @@
-"""Quoted fields of csv: where they lie, and what blanks about their quotes mean.
+"""Quoted fields of csv: where they lie, and blanks around fields cut.
 
 Idea: quotes that come in pairs, each pair opening where a field begins, are found by NumPy; only
 where they do not, as in `5" pipe`, a regular expression walks over them field by field. Blanks
-before a quote are no part of a field, and those inside quotes are; pyarrow's reader takes the first
-for an unquoted field, and does not say which fields were quoted. So the first are cut, and the
-second get a mark that the block does not hold, which outlives the trimming of unquoted fields.
+around a field are no part of it, those inside quotes are. pyarrow's reader keeps both, takes a
+quote behind a blank for a letter, and does not say which fields were quoted: so blanks outside of
+quotes are cut before it reads.
 """
 
 from __future__ import annotations
@@ -17,38 +17,37 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-BLANKS = " \t\n\v\f\r"  # what is trimmed around an unquoted field
-_QUOTE, _BLANK = ord('"'), ord(" ")
-_IS_BLANK = np.zeros(256, np.bool_)
-_IS_BLANK[list(BLANKS.encode())] = True
+_QUOTE, _BLANK, _LF, _CR = b'" \n\r'
+_BLANKS = b" \t\v\f"  # within a line
 _MAX_PADDING = 256  # blanks before a quote that NumPy looks past
+_NO_END = np.iinfo(np.int64).max
 
 
 class Quotes(NamedTuple):
-    """Quotes in pairs: opening[i] … closing[i]; the last one may have no end. joined: which pairs
-    go on with the field of the pair before, as after `""`. padded: which have blanks before them,
-    that begin at `cut`."""
+    """Quotes in pairs: opening[i] … closing[i], of which a last one may have no end. There is one
+    more closing, behind all data."""
 
     opening: Array
     closing: Array
-    joined: Array
-    padded: Array
-    cut: Array
+
+    def hold(self, places: Any) -> Any:
+        """Which of these places lie within quotes."""
+        before = np.searchsorted(self.opening, places) - 1
+        return (before >= 0) & (self.closing[before] > places)
 
     def before(self, end: int) -> Quotes:
-        """Those of the first `end` bytes. REQUIRES: a row ends there."""
-        count, padded = (int(np.searchsorted(a, end)) for a in (self.opening, self.cut))
-        if count == len(self.opening):
-            return self
-        joined = self.joined[: int(np.searchsorted(self.joined, count))]
-        return Quotes(
-            self.opening[:count], self.closing[:count], joined,
-            self.padded[:padded], self.cut[:padded],
-        )  # fmt: skip
+        """Those of the first `end` bytes."""
+        count = int(np.searchsorted(self.opening, end))
+        return Quotes(self.opening[:count], self.closing[: count + 1])
 
 
-def quotes_of(data: bytes, separator: str) -> Quotes:
-    """The quotes of a block."""
+NO_QUOTES = Quotes(np.empty(0, np.int64), np.array([_NO_END]))
+
+
+def quotes_of(data: bytes, separator: str | None) -> Quotes:
+    """The quotes of a block. separator: of its fields; None: quotes mean nothing."""
+    if separator is None or b'"' not in data:
+        return NO_QUOTES
     return _pairs(data, separator) or _found(data, separator)
 
 
@@ -57,41 +56,28 @@ def _pairs(data: bytes, separator: str) -> Quotes | None:
     quoted field."""
     text = np.frombuffer(data, np.uint8)
     at = np.flatnonzero(text == _QUOTE)
-    opening, closing = at[::2], at[1::2]
-    begins = np.zeros(256, np.bool_)
-    begins[[ord(separator), 10, 13]] = True
-    others = np.flatnonzero(~begins[text[opening - 1]])
-    others = others[opening[others] > 0]
-    follows = others > 0
-    follows[follows] = closing[others[follows] - 1] == opening[others[follows]] - 1
-    padded = others[~follows]
-    cut = opening[padded] - 1
+    opening, closing = at[::2], np.append(at[1::2], _NO_END)
+    begins = _table(separator.encode() + b"\n\r")
+    others = np.flatnonzero(~begins[text[opening - 1]] & (opening > 0))
+    others = others[(others == 0) | (closing[others - 1] != opening[others] - 1)]
+    before = opening[others] - 1
     for _ in range(_MAX_PADDING):
-        more = (text[cut] == _BLANK) & (cut >= 0)
+        more = (text[before] == _BLANK) & (before >= 0)
         if not more.any():
             break
-        cut -= more
-    if not (begins[text[cut]] | (cut < 0)).all():
-        return None
-    return Quotes(opening, closing, others[follows], padded, cut + 1)
+        before -= more
+    return Quotes(opening, closing) if (begins[text[before]] | (before < 0)).all() else None
 
 
 def _found(data: bytes, separator: str) -> Quotes:
     """The quotes of fields that begin with one, whatever else has quotes."""
     opening: list[int] = []
     closing: list[int] = []
-    padded: list[int] = []
-    cut: list[int] = []
     for match in re.finditer(_quoted_field(separator), data):
-        if match.start() < match.start(1):
-            padded.append(len(opening))
-            cut.append(match.start())
         opening.append(match.start(1))
         if match[1].count(b'"') % 2 == 0:
             closing.append(match.end() - 1)
-    joined: list[int] = []
-    found = (opening, closing, joined, padded, cut)
-    return Quotes(*(np.array(places, np.int64) for places in found))
+    return Quotes(np.array(opening, np.int64), np.array([*closing, _NO_END], np.int64))
 
 
 def _quoted_field(separator: str) -> bytes:
@@ -99,35 +85,30 @@ def _quoted_field(separator: str) -> bytes:
     return rb'(?:\A|(?<=[\n\r%b])) *("(?:[^"]|"")*+"?)' % re.escape(separator.encode())
 
 
-def without_blanks_before(quotes: Quotes, data: bytes) -> bytes:
-    """The block where quotes follow separators, as in `a, "b"`, without the blanks between."""
-    depth = np.zeros(len(data), np.int8)
-    depth[quotes.cut] = 1
-    depth[quotes.opening[quotes.padded]] = -1
+def _table(letters: bytes) -> Array:
+    """bool[256]: which bytes are among these."""
+    found = np.zeros(256, np.bool_)
+    found[list(letters)] = True
+    return found
+
+
+def trimmed(data: bytes, quotes: Quotes, separator: str) -> bytes:
+    """The block without the blanks around its fields; those inside quotes stay."""
+    blanks = _BLANKS.replace(separator.encode(), b"")
+    if not any(bytes([blank]) in data for blank in blanks):
+        return data
     text = np.frombuffer(data, np.uint8)
-    return text[np.cumsum(depth, dtype=np.int8) == 0].tobytes()
-
-
-def _blanks(letters: Array) -> Array:
-    """Which of these are blanks. Most are not even close, which is seen soonest."""
-    low = np.flatnonzero(letters <= _BLANK)
-    return low[_IS_BLANK[letters[low]]]
-
-
-def marked(quotes: Quotes, data: bytes) -> tuple[bytes, str]:
-    """The block with a mark between a quote and a blank that begins or ends what is quoted, and the
-    mark: "" if there is no such blank."""
-    text = np.frombuffer(data, np.uint8)
-    opening, closing = quotes.opening, quotes.closing
-    first = _blanks(text[np.minimum(opening + 1, len(text) - 1)])
-    last = _blanks(text[closing - 1])
-    first = np.setdiff1d(first, quotes.joined, assume_unique=True)
-    last = np.setdiff1d(last, quotes.joined - 1, assume_unique=True)
-    if not len(first) and not len(last):
-        return data, ""
-    places = np.concatenate([opening[first] + 1, closing[last]])
-    mark = b"\x01"
-    while mark in data:
-        mark += b"\x01"
-    pieces = np.tile(np.frombuffer(mark, np.uint8), len(places))
-    return np.insert(text, np.repeat(places, len(mark)), pieces).tobytes(), mark.decode()
+    edge = (text == ord(separator)) | (text == _LF) | (text == _CR)
+    low = (text <= _BLANK) & ~edge  # blanks, and what is as rare as a blank beside an edge
+    if not ((low[1:] & edge[:-1]) | (low[:-1] & edge[1:])).any() and not low[0]:
+        return data
+    at = np.flatnonzero(low)
+    at = at[_table(blanks)[text[at]]]
+    follows = np.diff(at) == 1
+    starts, ends = at[np.append(True, ~follows)], at[np.append(~follows, True)] + 1
+    edge = np.append(edge, True)  # also before the first byte, as the last of all
+    cut = (edge[starts - 1] | edge[ends]) & ~quotes.hold(starts)
+    depth = np.zeros(len(edge), np.int8)
+    depth[starts[cut]] = 1
+    depth[ends[cut]] = -1
+    return text[np.cumsum(depth[:-1], dtype=np.int8) == 0].tobytes()

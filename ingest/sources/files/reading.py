@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
@@ -24,11 +23,12 @@ from ...fields import Field as Column
 from ...fields import Fields, TimeUnit
 from ...formats.kinds import FIELDS
 from ...formats.times import millisecond
-from .kinds import CALLED, format_of_name
 
+_TYPE = re.compile(r"(?<=.):\w+(\[\])?$|(?<=_id)\([^()]*\)$")  # behind a column's name
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
+EXACT = 2.0**53  # integers below this one are exact as floats
 MISSING = r"\N"  # how databases write a value that is missing; so is an empty field
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
@@ -37,7 +37,8 @@ UNITS: dict[str, tuple[int, str]] = {  # the smallest number that is one since 1
     "ns": (10**17, "nanoseconds"),
 }  # fmt: skip
 
-SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks"}
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks",
+              " ": "single blanks"}  # fmt: skip
 PROMISED = {"csv": ",", "tsv": "\t", "text": None}  # by a file's name
 MAX_SHOWN = 6  # names of columns in a message
 
@@ -47,7 +48,7 @@ ENDS = (
     ("from_id", "to_id"), ("source_id", "target_id"), ("src_id", "dst_id"), ("u", "v"),
     ("source", "destination"), ("source", "dest"), ("sender", "receiver"),
     ("sender", "recipient"), ("follower", "followee"), ("user", "item"), ("user_id", "item_id"),
-    ("userid", "itemid"),
+    ("userid", "itemid"), (":start_id", ":end_id"), ("~from", "~to"),
 )  # fmt: skip
 ALIASES: dict[str, tuple[str, ...]] = {
     "src": tuple(dict.fromkeys(source for source, _ in ENDS)),
@@ -206,6 +207,7 @@ class Reading:
     left: int | None = None
     right_limit: int | None = None
     more: tuple[str, ...] = ()  # notes
+    called: str = ""  # what the file is, if its name says otherwise
 
     @property
     def max_weight(self) -> float:
@@ -229,8 +231,8 @@ class Reading:
     def __str__(self) -> str:
         parts = [f"{self.columns[place]} → {self._shown(f)}" for f, place in self.places.items()]
         notes = []
-        if self.format != format_of_name(Path(self.path)):
-            notes.append(CALLED[self.format])
+        if self.called:
+            notes.append(self.called)
         if self.base and not self.named:
             notes.append(f"ids from {self.base}, as 0 and on")
         if self.format in PROMISED:
@@ -341,8 +343,10 @@ def place_of(path: object, columns: Sequence[str], wanted: Column, field: str) -
 
 
 def plain_names(columns: Iterable[str]) -> list[str]:
-    """The names of a header as ALIASES has them."""
-    return [name.strip().lower().lstrip("#%").strip().replace(" ", "_") for name in columns]
+    """The names of a header as ALIASES has them, without the types that Neo4j and Neptune add, as
+    in weight:double and :START_ID(Person)."""
+    names = [name.strip().lower().lstrip("#%").strip().replace(" ", "_") for name in columns]
+    return [_TYPE.sub("", name) for name in names]
 
 
 def places_by_alias(columns: Iterable[str]) -> dict[str, int]:
@@ -370,11 +374,12 @@ def either_way(columns: Iterable[str]) -> tuple[str, str] | None:
 
 def whole_text(value: str) -> str:
     """A whole number that is written with a fraction or an exponent, as 2.0 or 1e+05, in decimals;
-    any other text as it is."""
+    any other text as it is, and so what was a float too large to be exact."""
     if not _WHOLE.fullmatch(value):
         return value
     number = Decimal(value)
-    return str(int(number)) if number == number.to_integral_value() else value
+    whole = number == number.to_integral_value() and abs(number) < EXACT
+    return str(int(number)) if whole else value
 
 
 def are_whole(values: Iterable[str]) -> bool:

@@ -24,11 +24,11 @@ from ...formats.names import names_of
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
 from .edges import EdgeFile, as_source_errors, open_edges
-from .kinds import FORMATS
+from .formats import format_of
 from .left_out import MAX_CHARACTERS
 from .pieces import Value
 from .reading import KIND_NAMES, Arguments, Asked
-from .recognition import format_of
+from .unpacking import refuse_no_file
 
 KEPT_LINES = 1000  # bad lines that are remembered
 # What identities keep, in this order; of the second, what was said.
@@ -70,12 +70,11 @@ class FileSource(Source):
         **options: Unpack[Arguments],
     ) -> None:
         self.path = Path(path)
-        if not self.path.is_file():
+        refuse_no_file(self.path)
+        if not self.path.exists():
             raise SourceError(f"{self.path}: no such file")
         with as_source_errors(self.path):
-            self.format = format or format_of(self.path)
-        if self.format not in FORMATS:
-            raise SourceError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
+            self.format = format_of(self.path, format)
         if json is not None and self.format != "jsonl":
             raise SourceError(
                 f"{self.path}: not JSON lines, as a .jsonl has them: json is for these"

@@ -1,4 +1,4 @@
-"""Columns of Arrow's as edges, and Parquet files, which are read by row groups.
+"""Typed columns as edges: Parquet files by row groups, Arrow's and others' as they are held whole.
 
 Nothing is guessed of what types say: a column of text names vertices by text, "5" too; one of
 integers by integers, or numbers them if all are small enough.
@@ -6,26 +6,24 @@ integers by integers, or numbers them if all are small enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from lpma.arguments.arrow import as_numpy
 from lpma.batch.columns import MAX_VERTEX
 
 from ...errors import SourceError
 from ...types import Rejected
-from .guess import guess_rows
-from .pieces import Array, Fault, Faults, Piece, piece_of
+from .guess import SAMPLE_ROWS, guess_rows
+from .pieces import Faults, Piece, piece_of
 from .reading import SHOWN, Asked, Reading
-from .values import judged, milliseconds, of_text, with_integers
+from .values import as_needed, is_text, unfit, with_integers
 
 BATCH_ROWS = 1 << 17
-SAMPLE_ROWS = 1000
+Range = tuple[int, int] | None  # the smallest and the largest value of a column, if it is known
 
 
 def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
@@ -42,49 +40,127 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
             "with integers of 64 bits, in polars by df.cast({pl.Int128: pl.Int64}), or as text"
         ) from error
     schema = file.schema_arrow
-    if not schema.names:
+    first = next(file.iter_batches(batch_size=SAMPLE_ROWS), schema.empty_table())
+    directed = (schema.metadata or {}).get(b"lpma.directed")
+
+    def batches(wanted: list[str]) -> Iterable[Any]:
+        texts = [name for name in wanted if pyarrow.types.is_string(schema.field(name).type)]
+        again = parquet.ParquetFile(path, read_dictionary=texts)
+        return again.iter_batches(batch_size=BATCH_ROWS, columns=wanted)
+
+    return read_table(
+        path, "parquet", schema, list(map(_as_text, first.columns)), asked,
+        lambda place: _range_of(file.metadata, schema.names[place]), batches, mirror,
+        directed=None if directed is None else directed == b"true", stored=directed is not None,
+    )  # fmt: skip
+
+
+def open_arrow(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:
+    """The same of a file of Arrow's, as Feather is one. It is mapped, and read whole."""
+    import pyarrow
+
+    with pyarrow.memory_map(str(path)) as source:
+        table = pyarrow.ipc.open_file(source).read_all()
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return read_columns(path, "arrow", columns, asked, mirror)
+
+
+def _range_of(metadata: Any, name: str) -> Range:
+    found: list[Any] = []
+    leaves = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    if name not in leaves:  # others nest in it
+        return None
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(leaves.index(name)).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        found += [statistics.min, statistics.max]
+    if not found or not all(isinstance(value, int) for value in found):
+        return None
+    return min(found), max(found)
+
+
+def read_columns(
+    path: Path, format: str, columns: Mapping[str, Any], asked: Asked, mirror: bool, **more: Any
+) -> tuple[Reading, Iterator[Piece]]:
+    """How a file is read that holds these arrays of Arrow's, and its pieces. REQUIRES: those that
+    are read are equally long, before a piece is asked for. more: as `read_table` has it."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    arrays = list(columns.values())
+
+    def range_of(place: int) -> Range:
+        if not len(arrays[place]) or not pyarrow.types.is_integer(arrays[place].type):
+            return None
+        found = pc.min_max(arrays[place]).as_py()
+        return None if found["min"] is None else (found["min"], found["max"])
+
+    def batches(wanted: list[str]) -> Iterable[Any]:
+        table = pyarrow.table({name: columns[name] for name in wanted})
+        return table.to_batches(max_chunksize=BATCH_ROWS)
+
+    schema = pyarrow.schema([(name, array.type) for name, array in columns.items()])
+    sample = [_as_text(array[:SAMPLE_ROWS]) for array in arrays]
+    return read_table(path, format, schema, sample, asked, range_of, batches, mirror, **more)
+
+
+def read_table(
+    path: Path,
+    format: str,
+    schema: Any,
+    sample: list[list[str]],
+    asked: Asked,
+    range_of: Callable[[int], Range],
+    batches: Callable[[list[str]], Iterable[Any]],
+    mirror: bool,
+    *,
+    directed: bool | None = None,
+    stored: bool = False,
+    named: bool = False,
+) -> tuple[Reading, Iterator[Piece]]:
+    """How a file of typed columns is read, and its pieces. sample: of each column the first values,
+    as text. range_of: of a column by its place. batches: all rows, of the columns with these names.
+    directed, stored: see Reading. named: its vertices are known to go by names. Raises
+    SourceError."""
+    names = list(schema.names)
+    if not names:
         raise SourceError(f"{path}: nothing was loaded: it has no columns")
-    batches = file.iter_batches(batch_size=SAMPLE_ROWS)
-    sample = next(batches, None)
-    table = (
-        {name: sample.column(place) for place, name in enumerate(schema.names)} if sample else {}
-    )
-    reading = guessed_of_columns(
-        path, "parquet", {n: _as_text(c) for n, c in table.items()}, schema.names, asked
-    )
-    if (directed := (schema.metadata or {}).get(b"lpma.directed")) is not None:
-        reading = reading_of_export(reading, directed == b"true", mirror)
-    for place, name in enumerate(schema.names):
+    reading = guessed_of_columns(path, format, names, sample, asked)
+    if directed is not None:
+        reading = replace(reading, directed=directed, stored=stored, mirror=mirror and not directed)
+    for place, name in enumerate(names):
         if place in reading.places.values() or name in reading.unfit:
             _refuse_extension(path, schema.field(place))
-    ends = [schema.names[reading.places[end]] for end in ("src", "dst")]
-    for place in reading.places.values():
-        if schema.names.count(schema.names[place]) > 1:
-            raise SourceError(f"{path}: two columns are called {schema.names[place]!r}: rename one")
-    texts = [name for name in ends if pyarrow.types.is_string(schema.field(name).type)]
-    file = parquet.ParquetFile(path, read_dictionary=texts)
+        if place in reading.places.values() and names.count(name) > 1:
+            raise SourceError(f"{path}: two columns are called {name!r}: rename one")
+    ends = [reading.places[end] for end in ("src", "dst")]
     if reading.guessed:
-        ranges = [_range_of(file, reading.places[end]) for end in ("src", "dst")]
-        reading = named_by_range(reading, ranges, bool(texts))
+        text = named or any(is_text(schema.field(place).type) for place in ends)
+        reading = _named_by_range(reading, list(map(range_of, ends)), text)
     if reading.named:
-        beside = {end: f"{name}_number" for end, name in zip(("src", "dst"), ends, strict=True)}
-        kept = {end: name for end, name in beside.items() if name in schema.names}
-        reading = replace(reading, numbers=kept)
-    wanted = [schema.names[place] for place in reading.places.values()]
-    wanted += reading.numbers.values()
+        beside = {end: f"{names[reading.places[end]]}_number" for end in ("src", "dst")}
+        beside = {end: name for end, name in beside.items() if _is_flag(schema, name)}
+        reading = replace(reading, numbers=beside)
+    return reading, _pieces(batches, reading)
 
-    def pieces() -> Iterator[Piece]:
-        row = 0
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=wanted):
-            columns = {field: batch.column(schema.names[p]) for field, p in reading.places.items()}
-            numbers = {
-                end: as_numpy(batch.column(name).cast("int8").fill_null(0)) != 0
-                for end, name in reading.numbers.items()
-            }
-            yield piece_of_arrow(columns, reading, row, numbers)
-            row += len(batch)
 
-    return reading, pieces()
+def guessed_of_columns(
+    path: Path, format: str, names: list[str], sample: list[list[str]], asked: Asked
+) -> Reading:
+    """The reading of columns that have these names, and these first values."""
+    rows = [names, *map(list, zip_longest(*sample, fillvalue=""))]
+    told = replace(asked, header=True, separator=None)
+    return replace(guess_rows(path, format, rows, told, None, ", ".join(names)), header=None)
+
+
+def _is_flag(schema: Any, name: str) -> bool:
+    """Whether there is such a column, and it may say which names are integers."""
+    from pyarrow import types
+
+    if name not in schema.names:
+        return False
+    return types.is_boolean(schema.field(name).type) or types.is_integer(schema.field(name).type)
 
 
 def _refuse_extension(path: Path, field: Any) -> None:
@@ -99,25 +175,7 @@ def _refuse_extension(path: Path, field: Any) -> None:
         )
 
 
-def reading_of_export(reading: Reading, directed: bool, mirror: bool) -> Reading:
-    """How the export of such a graph is read."""
-    return replace(reading, directed=directed, stored=True, mirror=mirror and not directed)
-
-
-def _range_of(file: Any, place: int) -> tuple[int, int] | None:
-    """The smallest and the largest value of a column, if the file says so."""
-    found: list[Any] = []
-    for group in range(file.metadata.num_row_groups):
-        statistics = file.metadata.row_group(group).column(place).statistics
-        if statistics is None or not statistics.has_min_max:
-            return None
-        found += [statistics.min, statistics.max]
-    if not found or not all(isinstance(value, int) for value in found):
-        return None
-    return min(found), max(found)
-
-
-def named_by_range(reading: Reading, ranges: list[Any], text: bool) -> Reading:
+def _named_by_range(reading: Reading, ranges: list[Range], text: bool) -> Reading:
     """The reading, by name if there is text, or if an end's smallest or largest value says so."""
     for span in ranges:
         if span is not None and not 0 <= span[0] <= span[1] <= MAX_VERTEX:
@@ -137,29 +195,33 @@ def _as_text(column: Any) -> list[str]:
     ]
 
 
-def guessed_of_columns(
-    path: Path, format: str, sample: dict[str, list[str]], names: list[str], asked: Asked
-) -> Reading:
-    """The reading of typed columns whose first rows, as text, these are."""
-    rows = [list(names), *map(list, zip_longest(*sample.values(), fillvalue=""))]
-    told = replace(asked, header=True, separator=None)
-    reading = guess_rows(path, format, rows, told, None, ", ".join(names))
-    return replace(reading, header=None)
+def _pieces(batches: Callable[[list[str]], Iterable[Any]], reading: Reading) -> Iterator[Piece]:
+    used = {field: reading.columns[place] for field, place in reading.places.items()}
+    row = 0
+    for batch in batches([*used.values(), *reading.numbers.values()]):
+        columns = {field: batch.column(name) for field, name in used.items()}
+        numbers = {end: batch.column(name) for end, name in reading.numbers.items()}
+        yield piece_of_arrow(columns, reading, row, numbers)
+        row += len(batch)
 
 
 def piece_of_arrow(
-    columns: dict[str, Any],
+    columns: Mapping[str, Any],
     reading: Reading,
-    first: int,
-    numbers: Mapping[str, Array] | None = None,
+    first: int = 0,
+    numbers: Mapping[str, Any] | None = None,
 ) -> Piece:
     """Rows of columns of Arrow's, by field; `first` rows of the file came before them. numbers: of
-    an end of text, bool[n], which names are integers. Raises SourceError on a type that means
-    nothing."""
+    an end of text, a column that says which names are integers. Raises SourceError on a type that
+    means nothing."""
     faults: Faults = {}
-    table = {field: _as_needed(field, column, reading, faults) for field, column in columns.items()}
-    for end, is_number in (numbers or {}).items():
-        if not isinstance(table[end], np.ndarray):
+    for end in ("src", "dst"):
+        if not reading.named and is_text(columns[end].type):
+            raise unfit(end, columns[end].type, reading)
+    table = {field: as_needed(field, column, reading, faults) for field, column in columns.items()}
+    for end, flags in (numbers or {}).items():
+        if is_text(columns[end].type):
+            is_number = as_numpy(flags.cast("int8").fill_null(0)) != 0
             table[end] = with_integers(table[end], is_number)
 
     def row_of(row: int) -> Rejected:
@@ -167,75 +229,3 @@ def piece_of_arrow(
         return Rejected(str(values).encode(), "", first + row + 1)
 
     return piece_of(table, reading, faults, row_of)
-
-
-def _as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any:
-    """A column as the type that a batch needs; in `faults` the rows where it has no value. Raises
-    SourceError on a type that means nothing here."""
-    import pyarrow
-
-    types = pyarrow.types
-    end = field in ("src", "dst")
-    if isinstance(column.type, pyarrow.BaseExtensionType):
-        raise SourceError(
-            f"{reading.path}: column {reading.columns[reading.places[field]]!r} is "
-            f"{column.type}: it cannot be the {SHOWN[field]}"
-        )
-    if types.is_dictionary(column.type) and not end:
-        column = column.dictionary_decode()
-    text = (
-        types.is_string(column.type)
-        or types.is_large_string(column.type)
-        or types.is_dictionary(column.type)
-    )
-    if str(column.type) == "string_view":
-        column, text = column.cast(pyarrow.string()), True
-    if column.null_count:
-        for row in np.flatnonzero(as_numpy(column.is_null())).tolist():
-            faults.setdefault(row, Fault(f"{field}: empty"))
-        column = column.fill_null("?" if text else pyarrow.scalar(0, column.type))
-    try:
-        if text and not end:
-            return _of_text(field, column, reading, faults)
-        if text and reading.named:
-            return column
-        if end and types.is_floating(column.type):
-            return _whole(field, as_numpy(column.cast(pyarrow.float64())), faults)
-        if end and types.is_decimal(column.type):
-            return as_numpy(column.cast(pyarrow.int64()))
-        if end or field == "kind":
-            if types.is_integer(column.type):
-                return as_numpy(column)
-        elif field == "weight":
-            return as_numpy(column.cast(pyarrow.float64()))
-        elif types.is_integer(column.type):
-            return as_numpy(column.cast(pyarrow.int64()))
-        elif types.is_floating(column.type):
-            return as_numpy(column)
-        elif types.is_temporal(column.type):
-            return milliseconds(column)
-    except pyarrow.ArrowInvalid as error:
-        raise SourceError(f"{reading.path}: {SHOWN[field]}: {error}") from error
-    raise SourceError(
-        f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {column.type}: it "
-        f"cannot be the {SHOWN[field]}" + ("" if not end else "; --names takes text")
-    )
-
-
-def _of_text(field: str, column: Any, reading: Reading, faults: Faults) -> Array:
-    """A column of text as weights, times or kinds; in `faults` the rows where one is none."""
-    import pyarrow
-
-    try:
-        return of_text(field, column, reading)
-    except pyarrow.ArrowInvalid:  # which rows are bad is found one by one
-        values: Array = judged(field, column.to_pylist(), reading, faults)
-        return values
-
-
-def _whole(field: str, values: Array, faults: Faults) -> Array:
-    """Floats as the integers that they are; in `faults` the rows where one is not."""
-    fits = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
-    for row in np.flatnonzero(~fits).tolist():
-        faults.setdefault(row, Fault(f"{field}: not a whole number of 64 bits"))
-    return np.where(fits, values, 0).astype(np.int64)

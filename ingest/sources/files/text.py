@@ -2,10 +2,11 @@
 
 Idea: pyarrow's csv reader parses a block at once, straight into the types that a batch needs, and
 hands over the rows that have too few or too many fields. If any value is not of its type, the
-block is parsed again as text, and Python judges each value: slower, but exact about what is bad,
-and good files never come here. Fields between blanks become fields between single blanks first.
+block is parsed again as text, and each column that has a bad value is judged value by value:
+slower, but exact about what is bad, and good files never come here. Fields between blanks become
+fields between single blanks first.
 
-If vertices go by names, an integer of 64 bits in decimals is that integer, anything else that text,
+If vertices go by names, an integer of 64 bits in decimals is that integer, anything else text,
 unless a column beside it says which (`Reading.numbers`). Blanks around a field, and a csv's quotes,
 are not part of it; blanks inside quotes are.
 """
@@ -15,43 +16,35 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lpma.arguments.arrow import as_numpy
 
 from ...types import Rejected
 from .left_out import HEADER_AGAIN
-from .opening import Block, lines_of
-from .pieces import NO_COLUMNS, Fault, Faults, Piece, piece_of
-from .quotes import marked, quotes_of, without_blanks_before
-from .reading import Reading
-from .values import as_names, judged, judged_flags, of_text, with_integers, without_padding
-
-Array = npt.NDArray[Any]
+from .opening import Block
+from .pieces import NO_COLUMNS, Fault, Faults, Piece, note, piece_of
+from .quotes import trimmed
+from .reading import EXACT, Reading
+from .values import as_names, as_needed, flags_of, with_integers
 
 _BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 _FLAG = "_number"  # a column that says which values of an end are integers
-_EXACT = 2.0**53  # integers up to this one are exact as floats
 
 
 def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
     """The pieces of blocks without comments and without the header."""
     for block in blocks:
-        data, mark = block.data, ""
+        data = block.data
         if reading.separator is None:
             data = _single_blanks(data)
-        elif b'"' in data:
-            quotes = block.quotes or quotes_of(data, reading.separator)
-            if len(quotes.padded):
-                data = without_blanks_before(quotes, data)
-                quotes = quotes_of(data, reading.separator)
-            if reading.named:
-                data, mark = marked(quotes, data)
+        elif len(block.quotes.opening):
+            data = trimmed(data, block.quotes, reading.separator)
         if data.strip():
-            yield _read_block(data, mark, block, reading)
+            yield _read_block(data, block, reading)
 
 
 def _single_blanks(data: bytes) -> bytes:
@@ -62,38 +55,38 @@ def _single_blanks(data: bytes) -> bytes:
     return data[1:] if data.startswith(b" ") else data
 
 
-def _read_block(data: bytes, mark: str, block: Block, reading: Reading) -> Piece:
-    """data: the block's, as the reader takes it; mark: see quotes.py."""
+def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
+    """data: the block's, as the reader takes it."""
     import pyarrow
+    import pyarrow.compute as pc
 
     faults: Faults = {}
-    types = _types(reading)
-    heads = _headers(block, reading)
+    whole, data = data, _as_utf8(data)
     try:
-        table, ragged = _parsed(data, reading, types)
-        _note_headers(heads, ragged, faults)
-        flags = {end: _typed(table.column(end + _FLAG), end, reading) for end in reading.numbers}
-        columns = {
-            name: _typed(table.column(name), name, reading, mark, flags.get(name))
-            for name in reading.places
-        }
+        if not reading.named and (b"0x" in data or b"0X" in data):
+            raise pyarrow.ArrowInvalid("what Arrow would take for numbers")
+        columns, ragged = _parsed(data, reading, _types(reading))
+        _check_exact(columns, reading)
     except pyarrow.ArrowInvalid:
-        table, ragged = _parsed(data, reading, dict.fromkeys(types, pyarrow.binary()))
-        _note_headers(heads, ragged, faults)
-        values = {
-            name: [value.decode("utf-8", "replace") for value in table.column(name).to_pylist()]
-            for name in types
-        }
-        flags = {
-            end: judged_flags(name, values[end + _FLAG], faults)
-            for end, name in reading.numbers.items()
-        }
-        columns = {
-            name: judged(name, values[name], reading, faults, mark, flags.get(name))
-            for name in reading.places
-        }
-    rows = _Rows(block, reading, [number for number, _ in ragged])
-    piece = piece_of(columns, reading, faults, rows) if len(table) else Piece(NO_COLUMNS)
+        columns, ragged = _parsed(data, reading, dict.fromkeys(_types(reading), pyarrow.string()))
+    numbers = [number for number, _ in ragged]
+    for number in _headers(block, reading):
+        if number not in numbers:
+            faults[number - bisect_left(numbers, number)] = Fault(HEADER_AGAIN)
+    if data is not whole and reading.named:
+        _note_replaced(columns, faults)
+    flags = {end: flags_of(reading.numbers[end], columns.pop(end + _FLAG), faults)
+             for end in reading.numbers}  # fmt: skip
+    if reading.named and not len(block.quotes.opening):  # where there are, they are trimmed
+        columns |= {end: pc.ascii_trim_whitespace(columns[end]) for end in ("src", "dst")}
+    table = {name: as_needed(name, column, reading, faults) for name, column in columns.items()}
+    for end in ("src", "dst") if reading.named else ():
+        if end in flags:
+            table[end] = with_integers(table[end], flags[end])
+        else:
+            table[end] = as_names(table[end], reading.whole)
+    rows = _Rows(block, numbers)
+    piece = piece_of(table, reading, faults, rows) if len(table["src"]) else Piece(NO_COLUMNS)
     if ragged:
         width = len(reading.columns)
         all_bad = [(rows.place(row), rejected) for row, rejected in piece.bad]
@@ -109,15 +102,7 @@ def _headers(block: Block, reading: Reading) -> list[int]:
     header = reading.header.encode() if reading.header else b""
     if not header or header not in block.data:
         return []
-    rows = lines_of(block.data, reading.separator)
-    return [number for number, (_, row) in enumerate(rows) if row.strip() == header]
-
-
-def _note_headers(heads: list[int], ragged: list[tuple[int, int]], faults: Faults) -> None:
-    others = [number for number, _ in ragged]
-    for number in heads:
-        if number not in others:
-            faults[number - bisect_left(others, number)] = Fault(HEADER_AGAIN)
+    return [number for number, (_, row) in enumerate(block.rows()) if row.strip() == header]
 
 
 def _types(reading: Reading) -> dict[str, Any]:
@@ -129,21 +114,19 @@ def _types(reading: Reading) -> dict[str, Any]:
     weight = pyarrow.string() if reading.thousands else pyarrow.float64()
     types = {"src": end, "dst": end, "weight": weight, "time": times[reading.times],
              "kind": pyarrow.string()}  # fmt: skip
-    flags = dict.fromkeys((end + _FLAG for end in reading.numbers), pyarrow.bool_())
+    flags = dict.fromkeys((end + _FLAG for end in reading.numbers), pyarrow.string())
     return {field: types[field] for field in reading.places} | flags
 
 
 def _parsed(
     data: bytes, reading: Reading, types: dict[str, Any]
-) -> tuple[Any, list[tuple[int, int]]]:
-    """The columns as a table of Arrow's, and the rows that have another number of fields: the
+) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """The columns as arrays of Arrow's, and the rows that have another number of fields: the
     number of each, from 0, and how many it has. Raises ArrowInvalid if a value is not of its
     type."""
     import pyarrow
     from pyarrow import csv
 
-    if not reading.named and (b"0x" in data or b"0X" in data):
-        types = dict.fromkeys(types, pyarrow.binary())  # Arrow would take these for numbers
     ragged: list[tuple[int, int]] = []
 
     def note(row: Any) -> str:
@@ -168,42 +151,40 @@ def _parsed(
             strings_can_be_null=False, decimal_point=reading.decimal_point,
         ),
     )  # fmt: skip
-    return table, ragged
+    return {name: table.column(name).combine_chunks() for name in types}, ragged
 
 
-def _typed(
-    column: Any, name: str, reading: Reading, mark: str = "", is_number: Array | None = None
-) -> Any:
-    """A column as an array of the type that a batch needs; of names, is_number says which are
-    integers. Raises ArrowInvalid if it is not so."""
+def _check_exact(columns: dict[str, Any], reading: Reading) -> None:
+    """Raise ArrowInvalid if floats stand for integers that they do not hold."""
     import pyarrow
 
-    array = column.combine_chunks()
-    if isinstance(array, pyarrow.ChunkedArray):
-        array = (
-            pyarrow.concat_arrays(array.chunks)
-            if array.num_chunks
-            else pyarrow.array([], column.type)
-        )
-    if pyarrow.types.is_binary(array.type):
-        raise pyarrow.ArrowInvalid("to be judged one by one")
-    if pyarrow.types.is_boolean(array.type):
-        return as_numpy(array)
-    if name in ("src", "dst") and reading.named:
-        texts = without_padding(array, mark)
-        if is_number is not None:
-            return with_integers(texts, is_number)
-        return as_names(texts, reading.whole)
-    if pyarrow.types.is_string(array.type):
-        return of_text(name, array, reading)
-    values = as_numpy(array)
-    if name in ("src", "dst") and reading.whole:
-        if not ((np.abs(values) < _EXACT) & (np.trunc(values) == values)).all():
-            raise pyarrow.ArrowInvalid("not all are whole")
-        return values.astype(np.int64)
-    if name == "time" and reading.times == "decimal" and (np.abs(values) >= _EXACT).any():
+    ends = [as_numpy(columns[end]) for end in ("src", "dst") if not reading.named and reading.whole]
+    if any(not ((np.abs(end) < EXACT) & (np.trunc(end) == end)).all() for end in ends):
+        raise pyarrow.ArrowInvalid("not all are whole")
+    if reading.times == "decimal" and (np.abs(as_numpy(columns["time"])) >= EXACT).any():
         raise pyarrow.ArrowInvalid("integers among these are more than a float holds")
-    return values
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """The block with U+FFFD in place of what is not UTF-8."""
+    import pyarrow
+
+    if data.isascii():
+        return data
+    try:
+        pyarrow.array([data], pyarrow.binary()).cast(pyarrow.string())
+    except pyarrow.ArrowInvalid:
+        return data.decode("utf-8", "replace").encode()
+    return data
+
+
+def _note_replaced(columns: dict[str, Any], faults: Faults) -> None:
+    """Note the rows with names that were not UTF-8: two such names might become one."""
+    import pyarrow.compute as pc
+
+    for end in ("src", "dst"):
+        replaced = as_numpy(pc.match_substring(columns[end], "\ufffd"))
+        note(faults, replaced, f"{end}: not UTF-8")
 
 
 # -- rows as they stand in the file ---------------------------------------------------------------
@@ -215,16 +196,14 @@ class _Rows:
     rows, of those that were not parsed."""
 
     block: Block
-    reading: Reading
     ragged: list[int]
 
-    def __post_init__(self) -> None:
-        self._lines: list[tuple[int, bytes]] | None = None
+    @cached_property
+    def _lines(self) -> list[tuple[int, bytes]]:
+        return self.block.rows()
 
     def at(self, number: int, reason: str) -> Rejected:
         """Row `number` among all."""
-        if self._lines is None:
-            self._lines = lines_of(self.block.data, self.reading.separator)
         line, data = self._lines[number]
         return Rejected(data.rstrip(b"\r"), reason, self.block.line + line)
 

@@ -3,6 +3,7 @@ whatever the file is called."""
 
 from __future__ import annotations
 
+import stat
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,28 @@ WORKBOOK = (
     "returns"
 )
 _TAR_MAGIC, _TAR_AT = b"ustar", 257
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether this is a pipe or a terminal, which can be read once alone."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def refuse_no_file(path: Path) -> None:
+    """Raise SourceError for what is there and no file, with what to do."""
+    if path.is_dir():
+        raise SourceError(f"{path}: a directory, not a file of edges")
+    if is_pipe(path):
+        raise SourceError(
+            f"{path}: a pipe, and a file is read more than once here: save what comes, or give it "
+            "to `lpma load`, which does"
+        )
+    if path.is_socket():
+        raise SourceError(f"{path}: a socket: pipe what it sends into `lpma load - STORE`")
 
 
 def packing_of(path: Path) -> str | None:

@@ -9,34 +9,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lpma.arguments.arrow import as_numpy
+from lpma.arguments.convert import MAX_NAME_BYTES
 
-from ...errors import RecordError
+from ...errors import RecordError, SourceError
 from ...formats.names import plain_name
 from ...formats.times import NOT_A_DATE, millisecond
 from .left_out import NO_NUMBER
-from .pieces import Fault, Faults
-from .quotes import BLANKS
-from .reading import MISSING, Reading, whole_text
+from .pieces import Fault, Faults, note
+from .reading import EXACT, MISSING, SHOWN, Reading, whole_text
 
 Array = npt.NDArray[Any]
 
 
 # -- names ----------------------------------------------------------------------------------------
-
-
-def without_padding(array: Any, mark: str) -> Any:
-    """Fields of text without the blanks around them, except those that were quoted, which have the
-    mark beside them: see quotes.py."""
-    import pyarrow.compute as pc
-
-    array = pc.ascii_trim_whitespace(array)
-    return pc.replace_substring(array, mark, "") if mark else array
 
 
 def with_integers(texts: Any, is_number: Array) -> Any:
@@ -121,54 +113,167 @@ def _has_zone(text: str) -> bool:
     return text.endswith(("Z", "z")) or re.search(r"[T ].*[+-]", text) is not None
 
 
+# -- columns --------------------------------------------------------------------------------------
+
+
+def as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any:
+    """A column of Arrow's as the type that a batch needs; names of text stay as they are. In
+    `faults` the rows where it has no such value. Raises SourceError on a type that means nothing
+    here."""
+    import pyarrow
+
+    types = pyarrow.types
+    end = field in ("src", "dst")
+    if types.is_dictionary(column.type) and not (end and reading.named and is_text(column.type)):
+        column = column.dictionary_decode()
+    if str(column.type) == "string_view":
+        column = column.cast(pyarrow.string())
+    text = is_text(column.type)
+    if column.null_count:
+        note(faults, as_numpy(column.is_null()), f"{field}: empty")
+        column = column.fill_null("?" if text else pyarrow.scalar(0, column.type))
+    try:
+        if text and end and reading.named:
+            _note_names(field, column, faults)
+            return column
+        if text:
+            return _of_text(field, column, reading, faults)
+        if end and types.is_floating(column.type):
+            return _whole(field, as_numpy(column.cast(pyarrow.float64())), faults)
+        if end and types.is_decimal(column.type):
+            return as_numpy(column.cast(pyarrow.int64()))
+        if end or field == "kind":
+            if types.is_integer(column.type):
+                return as_numpy(column)
+        elif field == "weight":
+            return as_numpy(column.cast(pyarrow.float64()))
+        elif types.is_integer(column.type):
+            return as_numpy(column.cast(pyarrow.int64()))
+        elif types.is_floating(column.type):
+            return as_numpy(column)
+        elif types.is_temporal(column.type):
+            return milliseconds(column)
+    except pyarrow.ArrowInvalid as error:
+        raise SourceError(f"{reading.path}: {SHOWN[field]}: {error}") from error
+    raise unfit(field, column.type, reading)
+
+
+def _note_names(end: str, column: Any, faults: Faults) -> None:
+    """Note the rows of a column of text whose name is missing, or too long."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    texts = column.dictionary if hasattr(column, "dictionary") else column
+    sizes = as_numpy(pc.binary_length(texts))
+    missing = sizes == 0
+    if (sizes == len(MISSING)).any():
+        missing = missing | as_numpy(pc.equal(texts, pyarrow.scalar(MISSING, texts.type)))
+    if texts is not column:
+        rows = as_numpy(column.indices)
+        sizes, missing = sizes[rows], missing[rows]
+    note(faults, missing, f"{end}: empty")
+    most = f"{end}: text of 1 to {MAX_NAME_BYTES} bytes names a vertex"
+    note(faults, sizes > MAX_NAME_BYTES, most)
+
+
+def is_text(type: Any) -> bool:
+    """Whether a column of this type of Arrow's holds text."""
+    from pyarrow import types
+
+    return bool(
+        types.is_string(type) or types.is_large_string(type)
+        or (types.is_dictionary(type) and is_text(type.value_type))
+        or str(type) == "string_view"
+    )  # fmt: skip
+
+
+def unfit(field: str, type: Any, reading: Reading) -> SourceError:
+    """That a column of this type cannot be this field."""
+    return SourceError(
+        f"{reading.path}: column {reading.columns[reading.places[field]]!r} is {type}: it cannot "
+        f"be the {SHOWN[field]}" + ("; --names takes text" if field in ("src", "dst") else "")
+    )
+
+
+def _whole(field: str, values: Array, faults: Faults) -> Array:
+    """Floats as the integers that they are; in `faults` the rows where one is not."""
+    fits = (np.abs(values) < EXACT) & (np.trunc(values) == values)
+    note(faults, ~fits, f"{field}: not a whole number that a float holds exactly")
+    return np.where(fits, values, 0).astype(np.int64)
+
+
+def _of_text(field: str, column: Any, reading: Reading, faults: Faults) -> Array:
+    """A column of text as numbers; where some value is none, each is judged by itself."""
+    import pyarrow
+
+    try:
+        found = _by_kernels(field, column, reading)
+    except pyarrow.ArrowInvalid:
+        found = None
+    return _judged(field, column.to_pylist(), reading, faults) if found is None else found
+
+
+def _by_kernels(field: str, array: Any, reading: Reading) -> Array | None:
+    """A column of text as kinds, weights or dates; None for another. Raises ArrowInvalid if a value
+    is none."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if field == "kind":
+        words = pyarrow.array(list(reading.kinds), pyarrow.string())
+        found = pc.index_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), words)
+        if found.null_count:
+            raise pyarrow.ArrowInvalid("a word that is no kind")
+        return np.array(list(reading.kinds.values()), np.int64)[as_numpy(found)]
+    if field == "time" and reading.times == "dates":
+        return milliseconds(array)
+    if field != "weight":
+        return None
+    array = pc.ascii_trim_whitespace(array)
+    if reading.thousands:
+        array = pc.replace_substring(array, reading.thousands, "")
+    if reading.decimal_point != ".":
+        array = pc.replace_substring(array, ".", "?")
+        array = pc.replace_substring(array, reading.decimal_point, ".")
+    return as_numpy(array.cast(pyarrow.float64()))
+
+
+def flags_of(name: str, column: Any, faults: Faults) -> Array:
+    """bool[n]: which values of this column of text are "true"; in `faults` the rows where one is
+    neither that nor "false"."""
+    import pyarrow.compute as pc
+
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    is_true = as_numpy(pc.equal(words, "true"))
+    is_false = as_numpy(pc.equal(words, "false"))
+    note(faults, ~is_true & ~is_false, f"{name}: neither true nor false")
+    return is_true
+
+
 # -- values one by one ----------------------------------------------------------------------------
 
 
-def judged(
-    name: str,
-    values: list[str],
-    reading: Reading,
-    faults: Faults,
-    mark: str = "",
-    is_number: Array | None = None,
-) -> Any:
-    """A column's values as its type, and in `faults` the rows where one is not. mark, is_number:
-    see quotes.py, and `with_integers`."""
-    if name in ("src", "dst") and reading.named:
-        texts = _judged_names(name, values, faults, mark)
-        if is_number is not None:
-            return with_integers(texts, is_number)
-        return as_names(texts, reading.whole)
-    if mark:
-        values = [value.replace(mark, "") for value in values]
+def _judged(field: str, values: list[str], reading: Reading, faults: Faults) -> Array:
+    """Text as numbers, and in `faults` the rows where one is none."""
     for row, value in enumerate(values):
         if value.strip() in ("", MISSING):
-            faults.setdefault(row, Fault(f"{name}: empty"))
-    if name == "kind":
+            faults.setdefault(row, Fault(f"{field}: empty"))
+    dtype: Any = np.float64 if field == "weight" else np.int64
+    convert: Callable[[str], Any]
+    fault = Fault(f"time: {NOT_A_DATE}")
+    if field == "kind":
         fault = Fault(f"kind: none of {', '.join(reading.kinds)}")
-        words = [value.strip().lower() for value in values]
-        return _converted(words, reading.kinds.__getitem__, fault, faults, np.int64)
-    if name in ("src", "dst"):
+        values = [value.strip().lower() for value in values]
+        convert = reading.kinds.__getitem__
+    elif field in ("src", "dst"):
         what = "an integer of 64 bits" if reading.has_ids else "a whole number"
-        fault = Fault(f"{name}: not {what}", reading.has_ids)
-        return _converted(values, _integer, fault, faults, np.int64)
-    if name == "weight":
-        number: Callable[[str], Any] = _number
-        if reading.decimal_point != "." or reading.thousands:
-            values = [_plain_number(value, reading) for value in values]
-        return _converted(values, number, Fault(NO_NUMBER), faults, np.float64)
-    if reading.times == "dates":
-        return _converted(values, millisecond, Fault(f"time: {NOT_A_DATE}"), faults, np.int64)
-    return _converted(values, _cut_time, Fault("time: not a number of 64 bits"), faults, np.int64)
-
-
-def _converted(
-    values: list[str],
-    convert: Callable[[str], Any],
-    fault: Fault,
-    faults: Faults,
-    dtype: Any,
-) -> Array:
+        fault, convert = Fault(f"{field}: not {what}", reading.has_ids), _integer
+    elif field == "weight":
+        fault, convert = Fault(NO_NUMBER), partial(_number, reading=reading)
+    elif reading.times == "dates":
+        convert = millisecond
+    else:
+        fault, convert = Fault("time: not a number of 64 bits"), _cut_time
     column = np.zeros(len(values), dtype)
     for row, value in enumerate(values):
         try:
@@ -184,41 +289,14 @@ def _integer(value: str) -> int:
     return int(whole_text(value.strip()))
 
 
-def _number(value: str) -> float:
+def _number(value: str, reading: Reading) -> float:
     if "_" in value:
         raise ValueError(value)
-    return float(value)
-
-
-def _plain_number(value: str, reading: Reading) -> str:
-    """The number as Python writes it."""
-    point = reading.decimal_point
-    value = value.replace(reading.thousands, "") if reading.thousands else value
-    return value if point == "." else value.replace(".", "?").replace(point, ".")
-
-
-def of_text(name: str, array: Any, reading: Reading) -> Array:
-    """A column of text as kinds, weights or dates, by Arrow's kernels. Raises ArrowInvalid."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    if name == "kind":
-        words = pyarrow.array(list(reading.kinds), pyarrow.string())
-        found = pc.index_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), words)
-        if found.null_count:
-            raise pyarrow.ArrowInvalid("a word that is no kind")
-        return np.array(list(reading.kinds.values()), np.int64)[as_numpy(found)]
-    if name == "time" and reading.times == "dates":
-        return milliseconds(array)
-    if name != "weight":
-        raise pyarrow.ArrowInvalid("to be judged one by one")
-    array = pc.ascii_trim_whitespace(array)
     if reading.thousands:
-        array = pc.replace_substring(array, reading.thousands, "")
+        value = value.replace(reading.thousands, "")
     if reading.decimal_point != ".":
-        array = pc.replace_substring(array, ".", "?")
-        array = pc.replace_substring(array, reading.decimal_point, ".")
-    return as_numpy(array.cast(pyarrow.float64()))
+        value = value.replace(".", "?").replace(reading.decimal_point, ".")
+    return float(value)
 
 
 def _cut_time(value: str) -> int:
@@ -226,27 +304,4 @@ def _cut_time(value: str) -> int:
     try:
         return _integer(value)
     except ValueError:
-        return int(_number(value))
-
-
-def judged_flags(name: str, values: list[str], faults: Faults) -> Array:
-    """bool[n]: which values of the column `name` are "true"."""
-    words = [value.strip().lower() for value in values]
-    for row, word in enumerate(words):
-        if word not in ("true", "false"):
-            faults.setdefault(row, Fault(f"{name}: neither true nor false"))
-    return np.array([word == "true" for word in words], np.bool_)
-
-
-def _judged_names(name: str, values: list[str], faults: Faults, mark: str) -> Any:
-    import pyarrow
-
-    texts = [value.strip(BLANKS) for value in values]
-    if mark:
-        texts = [text.replace(mark, "") for text in texts]
-    for row, text in enumerate(texts):
-        if text in ("", MISSING):
-            faults.setdefault(row, Fault(f"{name}: empty"))
-        if "\ufffd" in text:  # two such names might be taken for one
-            faults.setdefault(row, Fault(f"{name}: not UTF-8"))
-    return pyarrow.array(texts, pyarrow.string())
+        return int(float(value.replace("_", "?")))

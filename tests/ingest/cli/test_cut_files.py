@@ -23,7 +23,7 @@ from pyarrow.csv import write_csv as write_text
 import ingest
 import lpma
 from ingest.cli import _edges
-from ingest.sources.files import archives, opening, tables
+from ingest.sources.files import opening, tables
 from lpma.snapshot.export import edges as exported
 from tests.support.command_line import document
 from tests.support.contents import check_counts, edges_of
@@ -55,8 +55,7 @@ def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cut:
     cut: Cut = request.param
     for module, name, size in (
         (opening, "BLOCK_BYTES", cut.text), (tables, "BATCH_ROWS", cut.tables),
-        (archives, "BATCH_ROWS", cut.tables), (exported, "CHUNK_EDGES", cut.tables),
-        (_edges, "BATCH_SIZE", cut.batches),
+        (exported, "CHUNK_EDGES", cut.tables), (_edges, "BATCH_SIZE", cut.batches),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, getattr(module, name) if size is None else size)
     return cut

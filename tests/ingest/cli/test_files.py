@@ -6,9 +6,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from typer.testing import CliRunner
 import ingest
 import lpma
 from ingest.cli import app
+from ingest.sources.files import by_networkx
 from tests.support.command_line import document, run
 from tests.support.edge_files import drain
 
@@ -370,6 +373,46 @@ def test_stdin_is_a_file_too(tmp_path: Path, text: str) -> None:
     assert result.exit_code == 0
     assert "reading stdin" in result.stderr
     assert lpma.Graph.load(store, "cpu").num_edges == 2
+
+
+@pytest.mark.parametrize("text", ["1,2\n2,3\n", '{"src":1,"dst":2}\n{"src":2,"dst":3}\n'])
+def test_a_pipe_is_read_as_stdin_is(tmp_path: Path, text: str) -> None:
+    pipe, store = tmp_path / "pipe", tmp_path / "g.lpma"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as beside:
+        writing = beside.submit(pipe.write_text, text)
+        found = document("load", pipe, store)
+        writing.result()
+    assert (found["source"], found["operations"]) == (str(pipe), 2)
+    assert lpma.Graph.load(store, "cpu").num_edges == 2
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    pipe, at, store = tmp_path / "pipe", tmp_path / "socket", tmp_path / "g.lpma"
+    os.mkfifo(pipe)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(at))
+        assert "a socket: pipe what it sends" in run("load", at, store, status=1).stderr
+        assert "a socket: pipe what it sends" in run("ingest", at, "--save", store, status=1).stderr
+    assert "a pipe" in run("ingest", pipe, "--save", store, status=1).stderr
+    for read in (ingest.read_edges, ingest.FileSource):
+        with pytest.raises(ingest.SourceError, match=r"a pipe.*`lpma load`"):
+            read(pipe)
+    assert "a directory" in run("ingest", tmp_path, "--save", store, status=1).stderr
+    assert "no such file" in run("load", tmp_path / "none.csv", store, status=1).stderr
+    assert not store.exists()
+
+
+def test_a_large_graph_is_told_before_networkx_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networkx = pytest.importorskip("networkx")
+    path = tmp_path / "a.gml"
+    networkx.write_gml(networkx.path_graph(3, create_using=networkx.DiGraph), path)
+    assert "holds the graph whole" not in run("load", path, tmp_path / "g.lpma").stderr
+    monkeypatch.setattr(by_networkx, "TOLD_BYTES", 10)
+    said = CliRunner().invoke(app, ["load", str(path), str(tmp_path / "g.lpma")]).stderr
+    assert said.index("B of GML are read by networkx") < said.index("reading a.gml")
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])
