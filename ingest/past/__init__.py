@@ -342,10 +342,9 @@ class _Silence(LetterEvents):
 
 def _settings_of(state: State) -> Settings:
     """What decides how records become batches, as a checkpoint has it; nothing leaves."""
-    own = Settings(
+    return Settings(
         **state.record_settings.kept({}), replies=_nowhere, dead_letters=_nowhere, history=0
     )
-    return recovery.with_query_rules_of(own, state)
 
 
 def _nowhere(_: object) -> None:

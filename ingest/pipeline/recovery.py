@@ -58,6 +58,7 @@ from ..timers import now_ms
 from ..types import Partition, Polled, Position, StreamGraph
 from .batching import StreamBatch
 from .intake import Intake
+from .record_decoder import Admission
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -246,23 +247,12 @@ def opened(state: State, source: Source) -> State:
 
 
 def with_policies(state: State, settings: Settings) -> State:
-    """`state` with what the settings say of keeping checkpoints and of asking queries."""
+    """`state` with what the settings say of keeping checkpoints and of taking records."""
     keep = settings.keep_checkpoints
     return replace(
         state,
         keep_checkpoints=state.keep_checkpoints if keep is None else keep,
-        reply_topics=tuple(settings.reply_topics),
-        max_hops=settings.max_hops,
-    )
-
-
-def with_query_rules_of(settings: Settings, state: State) -> Settings:
-    """The settings with what decided then which queries were asked, as far as it is known."""
-    topics, most = state.reply_topics, state.max_hops
-    return replace(
-        settings,
-        reply_topics=settings.reply_topics if topics is None else topics,
-        max_hops=settings.max_hops if most is None else most,
+        **Admission.of(settings)._asdict(),
     )
 
 
