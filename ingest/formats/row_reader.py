@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby, pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -121,23 +121,23 @@ class RowReader:
                 yield from form.stretches(rows, first)
                 return
         start = first
-        for one, group in groupby(map(self._row, values), lambda found: found and found[0]):
-            of_form = list(group)
+        for one, group in groupby(map(self._row, values), itemgetter(0)):
+            of_form = [row for _, row in group]
             if one is None:
                 yield Stretch(start, start + len(of_form))
             else:
-                yield from one.stretches([row for _, row in of_form], start)  # type: ignore[misc]
+                yield from one.stretches(of_form, start)
             start += len(of_form)
 
-    def _row(self, value: bytes) -> tuple[_Form, Any] | None:
-        """The row, and the form that reads it; None for a record that is left."""
+    def _row(self, value: bytes) -> tuple[_Form | None, Any]:
+        """The form that reads it, and the row; None for a record that is left."""
         for form in self._forms[value[0]] if 0 < len(value) <= MAX_MAPPED_BYTES else ():
             if not form.nests_too_deeply(value):
                 with suppress(*REFUSED):
                     row = form.decode(value)
                     if row.src is not None:
                         return form, row
-        return None
+        return None, None
 
 
 class _Plain(NamedTuple):

@@ -82,6 +82,7 @@ def run(log: SqliteLog, graph: Any = None, **given: Any) -> Pipeline:
 
 
 FAR = [NOW, NOW * 1000, NOW + DAY, NOW + DAY + 1]
+ROWS = [ingest.encode_row(i, i, time=t) for i, t in enumerate(FAR)]
 
 
 @pytest.mark.parametrize("form", ["rows", "columns", "json"])
@@ -91,7 +92,9 @@ def test_it_is_a_dead_letter_that_says_the_unit(form: str) -> None:
         if form == "columns":
             log.produce("updates", ingest.encode_updates(range(4), range(4), time=FAR))
         elif form == "rows":
-            log.produce_many("updates", [ingest.encode_row(i, i, time=t) for i, t in enumerate(FAR)])
+            log.produce_many(
+                "updates", [ingest.encode_row(i, i, time=t) for i, t in enumerate(FAR)]
+            )
         else:
             given["records"] = Fields(time="at")
             rows = [{"src": i, "dst": i, "at": t} for i, t in enumerate(FAR)]
@@ -112,7 +115,7 @@ def test_the_bound_counts_where_event_times_decide_something(
     given: dict[str, Any], edges: int
 ) -> None:
     with SqliteLog(":memory:") as log:
-        log.produce_many("updates", [ingest.encode_row(i, i, time=t) for i, t in enumerate(FAR)])
+        log.produce_many("updates", ROWS)
         pipeline = run(log, **given)
         assert pipeline.graph.num_edges == edges
         kept = RecordSettings.from_json(json.loads(json.dumps(pipeline.settings.to_json())))
@@ -177,7 +180,8 @@ def test_another_unit_is_told_once_and_counted(
 ) -> None:
     with SqliteLog(":memory:") as log, caplog.at_level(logging.WARNING, "lpma.ingest"):
         log.produce_many("updates", [
-            ingest.encode_row(1, 2, time=NOW), ingest.encode_row(2, 3), ingest.encode_row(3, 4, time=7),
+            ingest.encode_row(1, 2, time=NOW), ingest.encode_row(2, 3),
+            ingest.encode_row(3, 4, time=7),
             ingest.encode_updates([1, 2, 3], [4, 5, 6], time=[time, time, NOW]),
             ingest.encode_row(4, 5, time=time),
         ])  # fmt: skip
