@@ -109,7 +109,7 @@ def tell_unit(reading: Reading, window: str | None, width: int | None, screen: S
     unit, so that its `width` is in milliseconds."""
     if reading.since is None or reading.since[0] == "ms" or reading.unit is not None:
         return
-    from ..sources.files.reading import UNITS
+    from ..formats.times import UNITS
 
     unit, value = reading.since
     if window is not None and width is not None and not window.isdecimal():

@@ -273,7 +273,7 @@ class _Form(NamedTuple):
             rows = [self.decode(value) for value in each]
         except REFUSED:
             return None
-        return None if any(row.src is None for row in rows) else rows
+        return None if None in self.get["src"](rows) else rows
 
     def stretches(self, rows: list[Any], start: int) -> Iterator[Stretch]:
         """Of these rows, the first of which is record number `start`."""

@@ -167,12 +167,10 @@ class Pipeline:
         return pipeline
 
     @classmethod
-    def _of(cls, stream: StreamState) -> Self:
-        """A pipeline at this state, which takes what was taken then, and has not begun: nothing is
-        written anywhere."""
+    def _of(cls, stream: StreamState, judged: int = 0) -> Self:
+        """A pipeline at this state, which has not begun: nothing is written anywhere."""
         pipeline = cls.__new__(cls)
-        pipeline._set_up(stream)
-        pipeline._admit_as(Admission.then(stream.state, stream.settings))
+        pipeline._set_up(stream, judged)
         return pipeline
 
     def _set_up(self, stream: StreamState, judged: int = 0) -> None:

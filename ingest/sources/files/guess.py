@@ -23,10 +23,10 @@ from lpma.batch.columns import MAX_VERTEX
 from ...errors import SourceError
 from ...formats.kinds import FIELDS, UPDATE_KINDS
 from ...formats.names import DECIMALS
+from ...formats.times import UNITS
 from .reading import (
     MISSING,
     SKIP,
-    UNITS,
     Asked,
     Reading,
     Times,
