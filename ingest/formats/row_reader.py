@@ -41,11 +41,10 @@ from .times import column_in_ms, in_ms, within_ms
 
 _OWN = Fields().of_topic()
 _EDGES = (Kind.INSERT, Kind.DELETE)
-_ROLES = ("src", "dst", "weight", "time", "kind", "source", "seq")
 _LEFT = -1  # the code of a kind that is not read here
 _MOST = 2**63 - 1
 _NOTHING = Annotated[int, Meta(gt=0, lt=0)]  # the type of a field that must not be there
-_OUR_FIRST = frozenset(bytes([byte]) for byte in range(0x80, 0xA0))  # a short map or array
+_MAPS, _ARRAYS, _TEXTS = 0x80, 0x90, 0xA0  # the first bytes of short ones in msgpack
 
 _GET: dict[str, Callable[[list[Any]], list[Any]]] = {  # as fast as Python can
     "src": lambda rows: [row.src for row in rows],
@@ -81,10 +80,9 @@ class RowReader:
         fields = None if fields is None else fields.of_topic()
         self._names = names
         self._unit = (fields and fields.time_unit) or "ms"
-        self._maps_are_plain = fields is None or _reads_ours(fields)
+        self._plain_from = _MAPS if fields is None or _reads_ours(fields) else _ARRAYS
         self._lines: tuple[_Form, ...] = ()  # of JSON: one that many have, and one for all
         self._maps: tuple[_Form, ...] = ()  # of msgpack, of which each is tried
-        array = _msgpack_array(vertex, names, self._unit)
         if fields is None or not fields.ends_are_ours:
             self._maps = (_msgpack_map(vertex, names, self._unit),)
         if fields is not None and not _overlap(fields):
@@ -98,14 +96,16 @@ class RowReader:
         self._forms[:0x80] = [self._lines[-1:]] * 0x80
         for first in MSGPACK.maps:
             self._forms[first] = self._maps
-        self._forms[0x92:0x95] = [(array,)] * 3
 
     def stretches(self, values: Values) -> Iterator[Stretch]:
         """All of `values`, in order. REQUIRES: there is one."""
-        if values[0][:1] not in _OUR_FIRST or not self._maps_are_plain:
+        first = values.first_bytes()
+        may_be_plain = (first >= self._plain_from) & (first < _TEXTS)
+        if not may_be_plain.any():
             yield from self._decoded(values, 0)
             return
         rows = _Plain.read(values, self._names, self._unit)
+        np.logical_and(rows.plain, may_be_plain, out=rows.plain)
         for start, stop in rows.bounds():
             if rows.plain[start]:
                 yield rows.stretch(start, stop)
@@ -402,17 +402,6 @@ def _msgpack_map(vertex: Any, names: bool, unit: str) -> _Form:
         forbid_unknown_fields=True, gc=False,
     )  # fmt: skip
     return _Form(msgspec.msgpack.Decoder(made).decode, _GET, names, _codes_of(_OWN), unit)
-
-
-def _msgpack_array(vertex: Any, names: bool, unit: str) -> _Form:
-    made = msgspec.defstruct(
-        "Row", [("src", vertex), ("dst", vertex), ("weight", float | None, None),
-                ("time", int | None, None)],
-        array_like=True, forbid_unknown_fields=True, gc=False,
-    )  # fmt: skip
-    get = {role: _GET[role] for role in _ROLES[:4]}
-    decode = msgspec.msgpack.Decoder(made).decode
-    return _Form(decode, get, names, {None: int(Kind.INSERT)}, unit)
 
 
 def _mapped(fields: Fields, codec: Codec, time: Any, vertex: Any, names: bool) -> _Form:
