@@ -59,6 +59,11 @@ def column_in_ms(times: Array, unit: str) -> Array:
     return times * 1000 if unit == "s" else times // _PER_MS[unit]
 
 
+def column_from_ms(times: Array, unit: str) -> Array:
+    """What `column_in_ms` made ms of: for a finer unit, to the millisecond."""
+    return times // 1000 if unit == "s" else times * _PER_MS[unit]
+
+
 def within_ms(seconds: Array) -> Array:
     """bool[n]: which of these are milliseconds of 64 bits."""
     return (seconds >= -(2**63) // 1000 + 1) & (seconds <= (2**63 - 1) // 1000)

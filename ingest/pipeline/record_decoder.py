@@ -44,7 +44,7 @@ from ..formats.msgpack import has_expiry
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, Stretch
-from ..formats.times import UNITS, unit_of
+from ..formats.times import UNITS, column_from_ms, unit_of
 from ..settings import RecordSettings, Settings
 from ..state.checkpoint import State
 from ..state.stream_state import StreamState
@@ -100,13 +100,48 @@ class Admission(NamedTuple):
         )
 
 
-class _Refused(NamedTuple):
+class Refused(NamedTuple):
     """Rows of a record that become a dead letter: bool[n], of which some are true; why; and the
     kind of the dead letter."""
 
     rows: npt.NDArray[np.bool_]
     reason: str
     kind: str
+
+
+class Bounds(NamedTuple):
+    """How far out a row may lie. max_ahead: of event times, past the stamp; None: anywhere."""
+
+    max_id: int
+    max_ahead: int | None
+
+    def broken_by(self, batch: Columns, stamp: int) -> Refused | None:
+        """The rows that lie too far out to be taken; None if none does."""
+        found = [*self._too_large(batch), *self._too_far_ahead(batch, stamp)]
+        if not found:
+            return None
+        rows = np.logical_or.reduce([each.rows for each in found])
+        return found[0]._replace(rows=rows, reason="; ".join(each.reason for each in found))
+
+    def _too_large(self, batch: Columns) -> Iterator[Refused]:
+        most = self.max_id
+        if most == MAX_VERTEX or not len(batch):
+            return
+        src = np.where(batch.kind < Kind.EXPIRE, batch.src, 0)
+        dst = np.where(batch.kind <= Kind.DELETE, batch.dst, 0)
+        ids = np.maximum(src, dst)
+        if int(ids.max()) > most:
+            rows = ids > most
+            reason = TOO_LARGE.format(found=int(ids[rows.argmax()]), most=most)
+            yield Refused(rows, reason, "unserved")
+
+    def _too_far_ahead(self, batch: Columns, stamp: int) -> Iterator[Refused]:
+        ahead = self.max_ahead
+        times = None if ahead is None else event_times(batch)
+        if times is None or ahead is None or int(times.max()) <= stamp + ahead:
+            return
+        rows = times > stamp + ahead
+        yield Refused(rows, _why_ahead(int(times[rows.argmax()]), stamp, ahead), "ahead")
 
 
 @dataclass(frozen=True)
@@ -255,8 +290,9 @@ class RecordDecoder:
         if self._lateness is not None:
             late = self._lateness.late_rows(partition, record.batch)
             if late is not None:
-                refused_rows = _Refused(late, self._lateness.reason(late), "late")
-                record = self._without(partition, offset, record, value, refused_rows)  # admit 5
+                rest = value if out is None else self._encoded(partition, record)
+                refused_rows = Refused(late, self._lateness.reason(late), "late")
+                record = self._without(partition, offset, record, rest, refused_rows)  # admit 5
             newest = self._lateness.advance(partition, record.batch)
         batch = self._with_ids(record)  # admit 6
         if len(batch):
@@ -329,45 +365,28 @@ class RecordDecoder:
             producers=rows.producers, newest=newest,
         )  # fmt: skip
 
-    def _out_of_bounds(self, batch: Columns, stamp: int) -> _Refused | None:
-        """The rows that lie too far out to be taken; None if none does."""
-        found = [*self._too_large(batch), *self._too_far_ahead(batch, stamp)]
-        if not found:
-            return None
-        rows = np.logical_or.reduce([each.rows for each in found])
-        return found[0]._replace(rows=rows, reason="; ".join(each.reason for each in found))
-
-    def _too_large(self, batch: Columns) -> Iterator[_Refused]:
-        most = self.admission.max_id
-        if most == MAX_VERTEX or not len(batch):
-            return
-        src = np.where(batch.kind < Kind.EXPIRE, batch.src, 0)
-        dst = np.where(batch.kind <= Kind.DELETE, batch.dst, 0)
-        ids = np.maximum(src, dst)
-        if int(ids.max()) > most:
-            rows = ids > most
-            reason = TOO_LARGE.format(found=int(ids[rows.argmax()]), most=most)
-            yield _Refused(rows, reason, "unserved")
-
-    def _too_far_ahead(self, batch: Columns, stamp: int) -> Iterator[_Refused]:
-        ahead = self._max_ahead
-        times = None if ahead is None else event_times(batch)
-        if times is None or ahead is None or int(times.max()) <= stamp + ahead:
-            return
-        rows = times > stamp + ahead
-        yield _Refused(rows, _why_ahead(int(times[rows.argmax()]), stamp, ahead), "ahead")
+    def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:
+        return Bounds(self.admission.max_id, self._max_ahead).broken_by(batch, stamp)
 
     def _without(
-        self, partition: Partition, offset: int, record: Record, value: bytes, refused: _Refused
+        self, partition: Partition, offset: int, record: Record, value: bytes, refused: Refused
     ) -> Record:
         """The record without these rows, which become a dead letter: the original record if these
         are all of its rows, or late ones of a record that is rejected, else they as a record."""
         rows = refused.rows
         if refused.kind == "late" and self._settings.late == "reject":
             rows = np.ones(len(rows), bool)
-        letter = value if rows.all() else encode_record(record.only(rows))
+        letter = value if rows.all() else self._encoded(partition, record.only(rows))
         self._reject(partition, offset, refused.reason, letter, refused.kind)
         return record.only(~rows)
+
+    def _encoded(self, partition: Partition, record: Record) -> bytes:
+        """The record as its topic takes it."""
+        fields, times = self._settings.fields_of(partition.topic), record.batch.time
+        if fields is not None and fields.time_unit is not None and times is not None:
+            times = column_from_ms(times, fields.time_unit)
+            record = replace(record, batch=record.batch.replace(time=times))
+        return encode_record(record)
 
     def _reject(
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str

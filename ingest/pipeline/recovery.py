@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lpma
+from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
@@ -55,10 +56,11 @@ from ..state.journal import Chunk, Entry
 from ..state.journal_reader import Segment
 from ..state.stream_state import Gap, StreamState
 from ..timers import now_ms
-from ..types import Partition, Polled, Position, StreamGraph
+from ..types import NO_UPDATES, Partition, Polled, Position, StreamGraph
 from .batching import StreamBatch
 from .intake import Intake
-from .record_decoder import Admission
+from .record_decoder import Admission, Bounds
+from .windows import width_of
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -176,7 +178,15 @@ def begin_at(
     there = source.records_at({p: place.offset for p, place in within.items()}) if within else None
     if there is not None:
         for partition, place in within.items():
-            has = _rows_of(there.get(partition), settings)
+            batch = _updates_at(there.get(partition), settings)
+            bounds = Bounds(Admission.of(settings).max_id, width_of(settings.max_ahead))
+            if bounds.broken_by(batch, settings.clock()) is not None:
+                raise PipelineError(
+                    f"{_place(partition, place)}: some rows of that record lie too far out and are "
+                    "not taken, so they may have been counted or not: begin where a whole record "
+                    "begins"
+                )
+            has = len(batch)
             if place.row >= has:
                 raise PipelineError(
                     f"{_place(partition, place)}: the record there has {has} rows: give the offset "
@@ -189,15 +199,15 @@ def _place(partition: Partition, place: Position) -> str:
     return f"{partition.topic}:{partition.number}={place.offset}+{place.row}"
 
 
-def _rows_of(polled: Polled | None, settings: Settings) -> int:
-    """How many rows a record has; none if it is refused or not there."""
+def _updates_at(polled: Polled | None, settings: Settings) -> Columns:
+    """The rows that a record has; none if it is refused or not there."""
     if polled is None or not isinstance(polled.value, bytes):
-        return 0
+        return NO_UPDATES
     try:
         fields = settings.fields_of(polled.partition.topic)
-        return len(decode_record(polled.value, names=settings.names, fields=fields).batch)
+        return decode_record(polled.value, names=settings.names, fields=fields).batch
     except RecordError:
-        return 0
+        return NO_UPDATES
 
 
 # Going on -------------------------------------------------------------------------------------

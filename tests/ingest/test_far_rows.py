@@ -20,6 +20,7 @@ from ingest.errors import AllRecordsBad
 from ingest.formats.times import UNITS, unit_of
 from ingest.pipeline.record_decoder import MAX_TRACKED
 from ingest.settings import RecordSettings
+from ingest.types import Position
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.stream_model import SavedModel
@@ -161,6 +162,18 @@ def test_a_file_loses_its_far_rows(tmp_path: Path) -> None:
     assert pipeline.graph.num_edges == 2
 
 
+def test_rows_of_a_record_of_which_some_are_far_do_not_count(tmp_path: Path) -> None:
+    place = ingest.Partition("updates", 0)
+    with SqliteLog(tmp_path / "log") as log:
+        log.produce("updates", ingest.encode_updates(range(4), range(4), time=FAR))
+        log.produce("updates", ingest.encode_updates(range(4), range(4), time=[NOW] * 4))
+        options: dict[str, Any] = {"window": "24h", "clock": lambda: NOW}
+        with pytest.raises(PipelineError, match="too far out"):
+            Pipeline(log, SavedModel(), positions={place: Position(0, 1)}, **options)
+        pipeline = Pipeline(log, SavedModel(), positions={place: Position(1, 1)}, **options)
+        assert pipeline.run("end") == 3
+
+
 # Units --------------------------------------------------------------------------------------
 
 
@@ -231,6 +244,21 @@ def test_a_declared_unit_is_that_of_every_form(unit: Any, per_ms: int | None) ->
             while pipeline.step(drain=True):
                 assert graph.edges([1], [2]).times.tolist() == [NOW]  # type: ignore[union-attr]
             assert pipeline.outputs.rejected == 0
+
+
+@pytest.mark.parametrize("unit, per_ms", [("s", None), ("us", 1000)])
+def test_what_is_left_out_of_columns_has_times_as_its_topic_does(
+    unit: Any, per_ms: int | None
+) -> None:
+    times = [at // 1000 if per_ms is None else at * per_ms for at in (NOW, NOW + 2 * DAY)]
+    fields = Fields(time_unit=unit)
+    with SqliteLog(":memory:") as log:
+        log.produce("updates", ingest.encode_updates([1, 2], [3, 4], time=times))
+        pipeline = run(log, records=fields, window="24h")
+        (letter,) = pipeline.outputs.kept
+    found = ingest.decode_record(letter.value, fields=fields).batch
+    assert found.time is not None
+    assert (found.src.tolist(), found.time.tolist()) == ([2], [NOW + 2 * DAY])
 
 
 # Ids ----------------------------------------------------------------------------------------
