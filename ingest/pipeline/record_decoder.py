@@ -172,11 +172,13 @@ class _Rows:
         """The record of a single row."""
         return self.values[0] if self.values else encode_record(self.record)
 
-    @property
-    def nothing(self) -> BufferedRows:
-        """The piece of a row that is left out."""
-        producer = self.producers[0] if self.producers else None
-        return BufferedRows(self.partition, self.offset, self.stamp, producer=producer)
+    def parted(self, refused: npt.NDArray[np.bool_] | None) -> Iterator[tuple[_Rows, bool]]:
+        """Each row that is refused by itself, and the stretches between; and which is which."""
+        if refused is None:
+            yield self, False
+            return
+        for start, stop in _runs(refused[1:] | refused[:-1]):
+            yield self.part(start, stop), bool(refused[start])
 
 
 class RecordDecoder:
@@ -311,37 +313,25 @@ class RecordDecoder:
         """Rows that each have an offset of their own. Each is judged as a record, so one that is
         refused is a piece of its own, with nothing in it; those between such stay together."""
         out = self._out_of_bounds(rows.record.batch, rows.stamp)
-        if out is None:
-            self._first.good()
-            yield from self._in_time_rows(rows)
-            return
-        for start, stop in _runs(out.rows[1:] | out.rows[:-1]):
-            part = rows.part(start, stop)
-            if out.rows[start]:
+        for part, is_out in rows.parted(None if out is None else out.rows):
+            if is_out:
                 refused = self._out_of_bounds(part.record.batch, part.stamp)
                 assert refused is not None
-                self._reject(part.partition, part.offset, refused.reason, part.value, refused.kind)
-                yield part.nothing
+                yield self._left_out(part, refused.reason, refused.kind)
             else:
                 self._first.good()
                 yield from self._in_time_rows(part)
 
     def _in_time_rows(self, rows: _Rows) -> Iterator[BufferedRows]:
         """The same, of which the late ones are left out."""
-        lateness, batch = self._lateness, rows.record.batch
+        lateness = self._lateness
         if lateness is None:
             yield from self._owned_rows(rows, None)
             return
-        late = lateness.late_rows(rows.partition, batch)
-        if late is None:
-            yield from self._owned_rows(rows, lateness.advance(rows.partition, batch))
-            return
-        for start, stop in _runs(late[1:] | late[:-1]):
-            part = rows.part(start, stop)
-            if late[start]:
-                reason = lateness.reason(late[start:stop])
-                self._reject(part.partition, part.offset, reason, part.value, "late")
-                yield part.nothing
+        late = lateness.late_rows(rows.partition, rows.record.batch)
+        for part, is_late in rows.parted(late):
+            if is_late:
+                yield self._left_out(part, lateness.reason(np.ones(1, np.bool_)), "late")
             else:
                 newest = lateness.advance(part.partition, part.record.batch)
                 yield from self._owned_rows(part, newest)
@@ -353,17 +343,21 @@ class RecordDecoder:
             batch = self._owners.owned(rows.partition, batch, self._vertices)
         except RecordError as error:
             if len(batch) > 1:
-                for row in range(len(batch)):
-                    part = rows.part(row, row + 1)
+                for part, _ in rows.parted(np.ones(len(batch), np.bool_)):
                     yield from self._owned_rows(part, newest_event(part.record.batch))
                 return
-            self._reject(rows.partition, rows.offset, str(error), rows.value, error.kind)
-            yield replace(rows.nothing, newest=newest)
+            yield replace(self._left_out(rows, str(error), error.kind), newest=newest)
             return
         yield BufferedRows(
             rows.partition, rows.offset, rows.stamp, batch, counts_rows=True,
             producers=rows.producers, newest=newest,
         )  # fmt: skip
+
+    def _left_out(self, row: _Rows, reason: str, kind: str) -> BufferedRows:
+        """A row becomes a dead letter; the piece that it leaves."""
+        self._reject(row.partition, row.offset, reason, row.value, kind)
+        producer = row.producers[0] if row.producers else None
+        return BufferedRows(row.partition, row.offset, row.stamp, producer=producer)
 
     def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:
         return Bounds(self.admission.max_id, self._max_ahead).broken_by(batch, stamp)
