@@ -20,8 +20,8 @@ class RecordError(IngestError, ValueError):
     error.
 
     kind: what dead letters are counted by: "oversized", "malformed" (no record at all), "invalid"
-    (a record with a wrong field), "late", "misplaced" (in another partition than its vertices'),
-    "unserved" (not done here), "unreadable" (to its source)."""
+    (a record with a wrong field), "late", "ahead" (its time, of the clock), "misplaced" (in another
+    partition than its vertices'), "unserved" (not done here), "unreadable" (to its source)."""
 
     def __init__(self, message: str, kind: str = "invalid") -> None:
         super().__init__(message)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from .errors import PipelineError, RecordError
-from .formats.kinds import UPDATE_KINDS
+from .formats.kinds import OF_OTHERS, ROW_FIELDS, UPDATE_KINDS
 from .formats.msgpack import number
 
 Field = str | int  # by its name or dotted path, or, in a file, a column's number from 1
@@ -34,7 +34,8 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     producer, seq: who sent a record, and its number, so that one sent again is dropped.
     time_unit: of times that are integers: "s", "ms", "us" or "ns", and "auto" in files; None: they
-    stay as they are. Dates of ISO 8601 become ms, as do times of any other unit.
+    stay as they are. Dates of ISO 8601 become ms, as do times of any other unit, in whatever form
+    the records of a topic come.
     kinds: what words mean, as {"follow": "append", "unfollow": "delete"}; others mean themselves.
     default_weight, default_kind: of records without such a field.
 
@@ -106,6 +107,28 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Role, as records name it → the field that has it, None where none does. REQUIRES: these
         are fields `of_topic`."""
         return {_ROLES.get(role, role): getattr(self, role) for role in _NAMED}
+
+    @property
+    def ends_are_ours(self) -> bool:
+        """Whether source and target go by the names that our own rows have for them."""
+        return (self.source, self.target) == ("src", "dst")
+
+    def by_role_of_maps(self) -> dict[str, str | None]:
+        """The same of maps of msgpack: where the ends go by our own names, the other fields that
+        are not named do, too."""
+        roles = self.by_role()
+        taken = set(roles.values())
+        ours = {role for role in roles if self.ends_are_ours and role not in taken}
+        ours -= {"source", "seq"} if len(ours & {"source", "seq"}) == 1 else set()
+        return {role: name or (role if role in ours else None) for role, name in roles.items()}
+
+    def foreign(self) -> set[str]:
+        """The fields that rows of ours do not have."""
+        return {name for name in self.by_role().values() if name is not None} - ROW_FIELDS
+
+    def of_others(self) -> frozenset[str]:
+        """The fields by which a map of msgpack is no row: the mapping does not name them."""
+        return OF_OTHERS - {name.partition(".")[0] for name in self.foreign()}
 
     def to_json(self) -> dict[str, Any]:
         """As a checkpoint keeps it; what it did not always keep is there only where it is said."""

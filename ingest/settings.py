@@ -79,6 +79,7 @@ class RecordSettings:
     max_lateness: int = 0  # behind the newest event time, in its unit
     window: Width = None  # edges are kept so long; None: for ever
     window_time: WindowTime = "event"  # what moves the window
+    max_ahead: Width = "24h"  # how far past the clock an event time may lie; None: anywhere
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
     def __post_init__(self, ids: Ids | None) -> None:
@@ -93,6 +94,14 @@ class RecordSettings:
         if self.window_time not in get_args(WindowTime):
             found = f"window_time is {self.window_time!r}"
             raise PipelineError(f"{found}: expected one of {', '.join(get_args(WindowTime))}")
+        ahead = width_of(self.max_ahead, "max_ahead")
+        object.__setattr__(self, "max_ahead", ahead if self.measures_times else None)
+
+    @property
+    def measures_times(self) -> bool:
+        """Whether event times decide anything: what a window keeps, or what is late."""
+        by_event = self.window is not None and self.window_time == "event"
+        return by_event or self.late != "apply"
 
     def fields_of(self, topic: str) -> Fields | None:
         """The fields of that topic's records that are JSON; None if it has msgpack alone."""
@@ -105,6 +114,9 @@ class RecordSettings:
         for name, check in (("window", width_of), ("records", checked_records)):
             if name in given:
                 given[name] = check(given[name])
+        if "max_ahead" in given:
+            ahead = width_of(given["max_ahead"], "max_ahead")
+            given["max_ahead"] = ahead if self.measures_times else None
         for name, value in own.items():
             if name in given and given[name] != value:
                 raise PipelineError(
@@ -115,10 +127,12 @@ class RecordSettings:
 
     def to_json(self) -> dict[str, Any]:
         """As a checkpoint keeps them, which says `ids` for what `names` is here, and nothing of a
-        window where there is none."""
+        window or a bound where there is none."""
         content = self.kept({})
         if self.window is None:
             del content["window"], content["window_time"]
+        if self.max_ahead is None:
+            del content["max_ahead"]
         content["ids"] = "mapped" if content.pop("names") else "dense"
         content["records"] = records_to_json(self.records)
         return content
@@ -127,7 +141,8 @@ class RecordSettings:
     def from_json(cls, content: dict[str, Any]) -> Self:
         """What `to_json` gave."""
         records: Records = records_from_json(content["records"])
-        own = {**content, "records": records, "names": _NAMED[content["ids"]]}
+        own = {"max_ahead": None, **content}  # an older release had no bound
+        own |= {"records": records, "names": _NAMED[content["ids"]]}
         del own["ids"]
         return cls(**own)
 
@@ -143,6 +158,8 @@ class Settings(RecordSettings):
     source, if it is a log; otherwise queries are bad records.
     window: how long edges are kept: "24h" (ms, s, m, h, d, w), a timedelta, or a number in the unit
     of the times; None: for ever. window_time: what moves it, "event" time or "arrival".
+    max_ahead: where event times move a window, or say what is late, a row whose time lies further
+    past the clock is a dead letter; as `window`. None: none is.
     stop_if_first_bad: a new stream whose first so many records are all bad, or all that it has
     if it ends before, raises AllRecordsBad, and leaves no checkpoint and no dead letter; until a
     good one comes, dead letters and checkpoints wait. 0: it goes on. `lpma ingest` says 1000.
@@ -248,6 +265,7 @@ class SettingsDict(TypedDict, total=False):
     max_lateness: int
     window: Width
     window_time: WindowTime
+    max_ahead: Width
     dead_letters: DeadLetterSink
     replies: ReplySink
     batch_size: int

@@ -120,6 +120,13 @@ class Values(Sequence[bytes]):
             return self.data[self.starts[0] : self.stops[-1]]
         return b"\n".join(self)
 
+    def first_bytes(self) -> Array:
+        """uint8[n]: the first byte of each; 0 of an empty one."""
+        there = self.stops > self.starts
+        found = np.zeros(len(self), np.uint8)
+        found[there] = np.frombuffer(self.data, np.uint8)[self.starts[there]]
+        return found
+
     @property
     def longest(self) -> int:
         """The length of the longest; 0 of none."""

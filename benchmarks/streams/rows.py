@@ -3,7 +3,8 @@
 Ours is a pipeline with its journal and a checkpoint directory, as in real use. Beside it are the
 two loops that one writes by hand, over the same log: each record is decoded by orjson (Python's
 json where that is not installed) or msgpack, and becomes an edge of a NetworkX graph, or an entry
-in a dictionary of dictionaries. Nothing is checked there, refused or counted.
+in a dictionary of dictionaries. Nothing is checked there, refused or counted. `kafka` does all this
+over a broker's log.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import importlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -36,37 +38,74 @@ FORMS = [
     for form in ("msgpack rows", "JSON rows", f"columns, {RECORD:,} a record")
 ]
 LOOPS = ("networkx", "dictionaries")
+STAGES = ("poll", "buffer", "journal", "apply")
 
 Ends = list[tuple[Any, Any]]
+
+
+class Topic(NamedTuple):
+    """A topic that holds records: how ours opens it, and its values as a client of the log gets
+    them."""
+
+    source: Callable[[], ingest.KafkaSource | ingest.SqliteLog]
+    values: Callable[[], Iterator[bytes]]
+
+
+Filled = Callable[[list[bytes]], AbstractContextManager[Topic]]
 
 
 def rows(setting: Setting) -> Report:
     report = Report("rows", "million operations a second from an embedded log, median")
     count = 5_000 if setting.quick else 300_000
+    compared(report, setting, _embedded, count, count)
+    return report
+
+
+@contextmanager
+def _embedded(records: list[bytes]) -> Iterator[Topic]:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "log"
+        with ingest.SqliteLog(path) as log:
+            log.produce_many("updates", records)
+
+        def values() -> Iterator[bytes]:
+            with ingest.SqliteLog(path) as log:
+                while polled := log.poll(POLL):
+                    yield from (record.value for record in polled)  # type: ignore[misc]
+
+        yield Topic(lambda: ingest.SqliteLog(path), values)
+
+
+def compared(
+    report: Report, setting: Setting, filled: Filled, num_rows: int, num_columnar: int
+) -> None:
+    """A row of the report for each form of record. filled: a topic with these records."""
     loops = [n for n in LOOPS if setting.wants(n) and (n != "networkx" or find_spec("networkx"))]
-    src, dst = workloads.rmat(18, 0, count).stream(0, count)
+    stream = workloads.rmat(18, 0, max(num_rows, num_columnar))
     for names, form in FORMS:
+        count = num_columnar if form.startswith("columns") else num_rows
+        src, dst = stream.stream(0, count)
         edges: Ends = list(zip(src.tolist(), dst.tolist(), strict=True))
         if names == "names":
             edges = [(f"user-{u}", f"item-{v}") for u, v in edges]
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory)
-            with ingest.SqliteLog(path / "log") as log:
-                log.produce_many("updates", list(_records(edges, form, names == "names")))
-            loads = _loads(form)
+        with filled(list(_records(edges, form, names == "names"))) as topic:
+            loads, stages = _loads(form), dict[str, float]()
             runs: dict[str, Callable[[], Any]] = {
-                "lpma": partial(_pipeline, path, names == "names")
+                "lpma": partial(_pipeline, topic, names == "names", stages)
             }
             if loads is not None:
-                runs |= {name: partial(_loop, path, loads, name) for name in loops}
+                runs |= {name: partial(_loop, topic, loads, name) for name in loops}
             kernels = {name: plain(run) for name, run in runs.items()}
             timings = measure(
                 kernels, partial(_verify, set(edges)), rounds=ROUNDS, budget_s=BUDGET_S
             )
         row = {"vertices": names, "form": form, "records": count}
-        report.add(row | rates(timings, count, ("lpma", *LOOPS), LOOPS))
-    report.notes.append("ratio: lpma to the faster of the two loops.")
-    return report
+        row |= rates(timings, count, ("lpma", *LOOPS), LOOPS)
+        report.add(row | {f"{name} s": stages[name] for name in STAGES})
+    report.notes.append(
+        "ratio: lpma to the faster of the two loops. Seconds by stage are of its last run: polled "
+        "and taken apart; decoded and cut into batches; journaled; applied."
+    )
 
 
 def _records(edges: Ends, form: str, names: bool) -> Iterator[bytes]:
@@ -90,31 +129,30 @@ def _loads(form: str) -> Callable[[bytes], Any] | None:
     return importlib.import_module("orjson").loads if find_spec("orjson") else json.loads
 
 
-def _pipeline(path: Path, names: bool) -> lpma.Graph:
+def _pipeline(topic: Topic, names: bool, stages: dict[str, float]) -> lpma.Graph:
     graph = lpma.Graph(device="cpu", names=names)
     with (
-        ingest.SqliteLog(path / "log") as log,
-        tempfile.TemporaryDirectory(dir=path) as state,
+        topic.source() as source,
+        tempfile.TemporaryDirectory() as state,
         ingest.Pipeline(
-            log, graph, Path(state) / "state", records=FIELDS, names=names, batch_size=BATCH,
+            source, graph, Path(state) / "state", records=FIELDS, names=names, batch_size=BATCH,
             batch_interval=10.0, poll_records=POLL, dead_letters=refuse,
         ) as pipeline,
     ):  # fmt: skip
         pipeline.run(until="end")
+        stages |= pipeline.stats.stages.seconds()
     return graph
 
 
-def _loop(path: Path, loads: Callable[[bytes], Any], name: str) -> Any:
+def _loop(topic: Topic, loads: Callable[[bytes], Any], name: str) -> Any:
     networkx = importlib.import_module("networkx") if name == "networkx" else None
     graph: Any = {} if networkx is None else networkx.DiGraph()
-    with ingest.SqliteLog(path / "log") as log:
-        while polled := log.poll(POLL):
-            for record in polled:
-                row = loads(record.value)  # type: ignore[arg-type]
-                if networkx is None:
-                    graph.setdefault(row["src"], {})[row["dst"]] = row["weight"]
-                else:
-                    graph.add_edge(row["src"], row["dst"], weight=row["weight"])
+    for value in topic.values():
+        row = loads(value)
+        if networkx is None:
+            graph.setdefault(row["src"], {})[row["dst"]] = row["weight"]
+        else:
+            graph.add_edge(row["src"], row["dst"], weight=row["weight"])
     return graph
 
 

@@ -62,9 +62,9 @@ def count(
         "updates": dict(run.updates),
         "queries": run.queries,
         "refused": dict(run.refused),
-        "window": None if run.window is None else run.window.facts(),
-        "expired": None if run.window is None else run.window.expired,
-        "duplicates": run.duplicates,
+        "window": run.stats.window_facts(),
+        "expired": run.expired,
+        "duplicates": run.stats.duplicates,
         "rejected": run.outputs.rejected,
         "dead_letters": dict(run.outputs.rejected_by),
         "examples": [

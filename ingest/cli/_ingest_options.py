@@ -131,7 +131,7 @@ class EndpointOptions:
 
 @in_file(
     late="records.late", max_lateness="records.max_lateness", window="records.window",
-    window_time="records.window_time",
+    window_time="records.window_time", max_ahead="records.max_ahead",
 )  # fmt: skip
 @dataclass(frozen=True)
 class RecordOptions(FileOptions):
@@ -155,23 +155,31 @@ class RecordOptions(FileOptions):
         help="What moves the window: the newest event time, or arrival, which is then the time of "
         "every edge. (default: event)",
     )
+    max_ahead: str | None = _record_option(
+        "--max-ahead",
+        help="Where event times move a window or say what is late: how far past the clock one may "
+        "lie, as --window; none: anywhere. Beyond it a row is a dead letter. (default: 24h)",
+    )
 
     def settings(self, origin: Origin) -> dict[str, Any]:
         """The settings that were given. Raises typer.BadParameter on a window that is none."""
         own = given(
-            {"late": self.late, "max_lateness": self.max_lateness, "window": self._width(),
-             "window_time": self.window_time}
+            {"late": self.late, "max_lateness": self.max_lateness,
+             "window": self._width(self.window, "--window"), "window_time": self.window_time}
         )  # fmt: skip
+        if self.max_ahead is not None:
+            own["max_ahead"] = self._width(self.max_ahead, "records.max_ahead")
         return own | (self.of_records() if origin.has_records else given({"names": self.by_name}))
 
-    def _width(self) -> int | None:
+    @staticmethod
+    def _width(said: str | None, option: str) -> int | None:
         from ..errors import PipelineError
         from ..pipeline.windows import width_of
 
         try:
-            return width_of(self.window)
+            return width_of(said, option.rpartition(".")[2].strip("-"))
         except PipelineError as error:
-            raise typer.BadParameter(str(error), param_hint="--window") from error
+            raise typer.BadParameter(str(error), param_hint=option) from error
 
 
 @in_file(

@@ -63,6 +63,7 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "unchanged": stats.unchanged.as_dict(),
         "window": stats.window_facts(),
         "expired": stats.expired,
+        "other_units": dict(stats.other_units),
         "lag": list_lag(stats.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),
@@ -108,7 +109,7 @@ def tell_unit(reading: Reading, window: str | None, width: int | None, screen: S
     unit, so that its `width` is in milliseconds."""
     if reading.since is None or reading.since[0] == "ms" or reading.unit is not None:
         return
-    from ..sources.files.reading import UNITS
+    from ..formats.times import UNITS
 
     unit, value = reading.since
     if window is not None and width is not None and not window.isdecimal():
@@ -132,7 +133,7 @@ def readable(document: dict[str, Any], verbose: bool) -> dict[str, Any]:
 
 def _in_words(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
-    for name in ("updates", "refused", "dead_letters", "unchanged"):
+    for name in ("updates", "refused", "dead_letters", "unchanged", "other_units"):
         if name in rows:
             rows[name] = format_counts(rows[name])
     if rows.get("window") is not None:

@@ -137,11 +137,11 @@ def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> d
     kafka: dict[str, Any] = {"usable": False, "why": None, "codecs": {}, "bootstrap": bootstrap,
                              "cluster": None, "brokers": [], "topics": []}  # fmt: skip
     try:
-        probe = importlib.import_module("ingest.sources.kafka.probe")
-        kafka |= {"usable": True, "codecs": probe.codecs()}
+        client = importlib.import_module("ingest.sources.kafka.client")
+        kafka |= {"usable": True, "codecs": client.codecs()}
         if bootstrap is not None:
             settings = None if config is None else read_settings(config)
-            kafka |= probe.probe(bootstrap, settings)
+            kafka |= client.probe(bootstrap, settings)
     except SourceError as error:
         kafka["why"] = str(error)
         if bootstrap is not None:

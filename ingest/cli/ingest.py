@@ -31,9 +31,9 @@ from ._stream import Stream
 # Options of other commands, or of earlier releases, that are keys of the file here.
 RARE = (
     *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight",
-    "default_kind", "late", "max_lateness", "window_time", "reply_topics", "dead_letter_topic",
-    "keep_checkpoints", "statistics", "metrics", "updates_topic", "rate", "kind_map", "decimal",
-    "thousands", "format", "bipartite", *TLS_AND_NAMES,
+    "default_kind", "late", "max_lateness", "window_time", "max_ahead", "reply_topics",
+    "dead_letter_topic", "keep_checkpoints", "statistics", "metrics", "updates_topic", "rate",
+    "kind_map", "decimal", "thousands", "format", "bipartite", *TLS_AND_NAMES,
 )  # fmt: skip
 
 

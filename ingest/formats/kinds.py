@@ -9,3 +9,5 @@ WORDS: dict[int, str] = {k: "append" if k == Kind.INSERT else k.name.lower() for
 UPDATE_KINDS = {WORDS[kind]: kind for kind in Kind if kind < Kind.EDGE}
 QUERY_KINDS = {WORDS[kind]: kind for kind in Kind if kind >= Kind.EDGE}
 FIELDS = ("src", "dst", "weight", "time", "kind")  # of an update; a row array has the first four
+ROW_FIELDS = frozenset({*FIELDS, "source", "seq"})  # of a map that is a row of ours
+OF_OTHERS = frozenset({"query", "rows", "epoch"})  # a field of what is no row

@@ -17,15 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arguments.convert import MAX_WHOLE
 from lpma.batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
 from ..arguments import by_name
 from ..errors import RecordError
 from ..fields import Fields
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
-from .json import is_msgpack, read_json
-from .kinds import FIELDS, QUERY_KINDS, UPDATE_KINDS
+from .kinds import FIELDS, OF_OTHERS, QUERY_KINDS, ROW_FIELDS, UPDATE_KINDS
+from .mapped import codec_of, read_mapped
 from .markers import read_marker
 from .msgpack import (
     RepeatedFields,
@@ -43,7 +42,7 @@ from .msgpack import (
     unsigned,
 )
 from .names import MAX_NAME, MIN_NAME, field_names, read_names
-from .times import in_ms
+from .times import column_in_ms, in_ms, is_whole
 
 MAX_COLUMNAR_BYTES = 8 << 20
 MAX_ROW_BYTES = 1 << 20
@@ -52,12 +51,10 @@ MAX_ROWS = 1 << 20
 MAX_TEXT_ROWS = 1 << 16  # an object each, many times its bytes
 
 _NAME_FIELDS = {name: field_names(name) - {name} for name in ("src", "dst")}
-_ROW_FIELDS = frozenset({*FIELDS, "source", "seq"})
-_COLUMN_FIELDS = _ROW_FIELDS.union({"rows"}, *_NAME_FIELDS.values())
+_COLUMN_FIELDS = ROW_FIELDS.union({"rows"}, *_NAME_FIELDS.values())
 _QUERY_FIELDS = frozenset(
     {"query", "id", "src", "dst", "steps", "after", "reply", "deadline", "source", "seq"}
 )
-_OF_OTHERS = frozenset({"query", "rows", "epoch"})  # a field of what is no row
 _NO_DST = (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 _MANY_ROWS = (Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS)
 
@@ -76,8 +73,8 @@ def decode_record(
     fields: Fields | None = None,
     ids: Ids | None = None,
 ) -> Record:
-    """The record in `data`. Columns are read-only views into it. With `fields`, a record that
-    does not begin as msgpack is a JSON object with these. Raises RecordError or PipelineError.
+    """The record in `data`. Columns are read-only views into it. With `fields`, it may be an object
+    of JSON, or a map of msgpack, with these. Raises RecordError or PipelineError.
 
     >>> fields = ingest.Fields("user", "item")
     >>> ingest.decode_record(b'{"user": 7, "item": 9}', fields=fields).batch.src
@@ -87,17 +84,29 @@ def decode_record(
         names = by_name(names, ids, RecordError)
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, not {type(data).__name__}")
-    if fields is not None and not is_msgpack(data):
-        if fields.time_unit is None:
-            fields = fields.of_topic()
-        found = read_json(bytes(data), fields)
-        if "time" in found:
-            found["time"] = in_ms(found["time"], fields.time_unit or "ms")
-        return _sent_by(found, decode_update(found, names))
+    if fields is None:
+        return _our_own(data, names)
+    if None in (fields.source, fields.target, fields.time_unit):
+        fields = fields.of_topic()
+    unit = fields.time_unit or "ms"
+    if (codec := codec_of(data := bytes(data), fields)) is None:
+        record = _our_own(data, names)
+        times = record.batch.time
+        if unit == "ms" or times is None:
+            return record
+        return replace(record, batch=record.batch.replace(time=column_in_ms(times, unit)))
+    found = read_mapped(data, fields, codec)
+    if "time" in found:
+        found["time"] = in_ms(found["time"], unit)
+    return _sent_by(found, decode_update(found, names))
+
+
+def _our_own(data: bytes | bytearray | memoryview, names: bool) -> Record:
+    """The record in `data`, which is in one of the forms that every topic may have."""
     value = unpack(data, _size_limit(data), may_repeat=True)
     if isinstance(value, list):
         return _row_from_list(value, names)
-    if isinstance(value, RepeatedFields) and not value.keys().isdisjoint(_OF_OTHERS):
+    if isinstance(value, RepeatedFields) and not value.keys().isdisjoint(OF_OTHERS):
         raise RecordError("a field appears twice")
     if not isinstance(value, dict):
         raise RecordError(f"a record is a map or an array, not {type(value).__name__}", "malformed")
@@ -110,7 +119,7 @@ def decode_record(
     if "epoch" in value:
         read_marker(value)
         return Record(NO_UPDATES)
-    only_fields(value, _ROW_FIELDS)
+    only_fields(value, ROW_FIELDS)
     return _sent_by(value, decode_update(value, names))
 
 
@@ -144,7 +153,7 @@ def _producer(fields: dict[Any, Any]) -> tuple[str | None, int | None]:
 
 
 def _sent_by(fields: dict[Any, Any], record: Record) -> Record:
-    if _is_whole(fields, "seq"):
+    if is_whole(fields.get("seq")):
         fields = {**fields, "seq": int(fields["seq"])}
     producer, seq = _producer(fields)
     return record if producer is None else replace(record, producer=producer, seq=seq)
@@ -189,8 +198,8 @@ def _dense(column: Array, name: str) -> Array:
 def decode_update(fields: dict[Any, Any], names: bool) -> Record:
     """The one update of FIELDS, the kind by its word; others are not looked at. A whole float is
     the integer that it is. Raises RecordError."""
-    whole = {name: int(fields[name]) for name in ("src", "dst", "time") if _is_whole(fields, name)}
-    fields = {**fields, **whole}
+    whole = [name for name in ("src", "dst", "time") if is_whole(fields.get(name))]
+    fields = {**fields, **{name: int(fields[name]) for name in whole}}
     name = fields.get("kind", "append")
     kind = UPDATE_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -207,12 +216,6 @@ def decode_update(fields: dict[Any, Any], names: bool) -> Record:
     if "time" in fields:
         time = np.array([integer(fields, "time", -(2**63), 2**63 - 1)], np.int64)
     return _one(kind, src, dst, weight, time, names)
-
-
-def _is_whole(fields: dict[Any, Any], name: str) -> bool:
-    """Whether that field is a float that is an integer, and no other."""
-    value = fields.get(name)
-    return type(value) is float and value.is_integer() and abs(value) <= MAX_WHOLE
 
 
 def _expiry(fields: dict[Any, Any], names: bool) -> Record:

@@ -2,8 +2,9 @@
 
 Idea: where Python reads a record field by field, a row costs some ten microseconds. So a decoder is
 made of the topic's mapping: a struct of msgspec's that has the fields which are mapped, with the
-types that the graph wants, and skips what else stands in a record. The values are then checked as
-columns. Rows of msgpack in our own form are read by compiled code: see plain_rows.py.
+types that the graph wants, and skips what else stands in a record, of JSON or msgpack. The values
+are then checked as columns. Rows of msgpack in our own form are read by compiled code: see
+plain_rows.py.
 
 What is read here `decode_record` reads with the same result. The other way round it need not be:
 what a decoder refuses (a query, columns, a vertex operation, a whole float, a bad record), or what
@@ -14,8 +15,9 @@ records are cut into stretches: of rows that became columns, and of others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby, pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -32,19 +34,17 @@ from lpma.names.column import names_of_entries
 from ..errors import RecordError
 from ..fields import Fields, Records, fields_of
 from ..types import MAX_TEXT_BYTES, Polled, Values
-from .json import MAX_DEPTH, MAX_JSON_BYTES, nests_too_deeply
-from .kinds import UPDATE_KINDS
+from .kinds import FIELDS, UPDATE_KINDS
+from .mapped import JSON, MAX_DEPTH, MAX_MAPPED_BYTES, MSGPACK, REFUSED, Codec
 from .names import names_of
-from .times import in_ms
+from .times import column_in_ms, in_ms, within_ms
 
 _OWN = Fields().of_topic()
 _EDGES = (Kind.INSERT, Kind.DELETE)
-_ROLES = ("src", "dst", "weight", "time", "kind", "source", "seq")
 _LEFT = -1  # the code of a kind that is not read here
 _MOST = 2**63 - 1
-_REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-_MSGPACK = frozenset(bytes([byte]) for byte in range(0x80, 0xA0))  # a short map or array
+_NOTHING = Annotated[int, Meta(gt=0, lt=0)]  # the type of a field that must not be there
+_MAPS, _ARRAYS, _TEXTS = 0x80, 0x90, 0xA0  # the first bytes of short ones in msgpack
 
 _GET: dict[str, Callable[[list[Any]], list[Any]]] = {  # as fast as Python can
     "src": lambda rows: [row.src for row in rows],
@@ -72,26 +72,40 @@ class Stretch(NamedTuple):
 
 
 class RowReader:
-    """Reads the rows of one topic. fields: of its records of JSON; None: it has none. names:
+    """Reads the rows of one topic. fields: its mapping; None: it has our own forms alone. names:
     whether vertices go by names."""
 
     def __init__(self, fields: Fields | None, names: bool) -> None:
         vertex: Any = int | str if names else Annotated[int, Meta(ge=0, le=MAX_VERTEX)]
+        fields = None if fields is None else fields.of_topic()
         self._names = names
-        self._json: tuple[_Form, ...] = ()  # one that many have, and one for all
-        self._forms: list[_Form | None] = [None] * 256  # by a record's first byte
-        self._forms[0x80:0x90] = [_msgpack_map(vertex, names)] * 16
-        self._forms[0x92:0x95] = [_msgpack_array(vertex, names)] * 3
-        if fields is not None and not _overlap(fields := fields.of_topic()):
-            self._json = tuple(_json(fields, time, vertex, names) for time in (int, int | str))
-            self._forms[:0x80] = [self._json[-1]] * 0x80
+        self._unit = (fields and fields.time_unit) or "ms"
+        self._plain_from = _MAPS if fields is None or _reads_ours(fields) else _ARRAYS
+        self._lines: tuple[_Form, ...] = ()  # of JSON: one that many have, and one for all
+        self._maps: tuple[_Form, ...] = ()  # of msgpack, of which each is tried
+        if fields is None or not fields.ends_are_ours:
+            self._maps = (_msgpack_map(vertex, names, self._unit),)
+        if fields is not None and not _overlap(fields):
+            roles = fields.by_role_of_maps()
+            if fields.ends_are_ours or {roles["src"], roles["dst"]} & fields.foreign():
+                self._maps = (_mapped(fields, MSGPACK, int | str, vertex, names), *self._maps)
+            self._lines = tuple(
+                _mapped(fields, JSON, time, vertex, names) for time in (int, int | str)
+            )
+        self._forms: list[tuple[_Form, ...]] = [()] * 256  # by a record's first byte
+        self._forms[:0x80] = [self._lines[-1:]] * 0x80
+        for first in MSGPACK.maps:
+            self._forms[first] = self._maps
 
     def stretches(self, values: Values) -> Iterator[Stretch]:
         """All of `values`, in order. REQUIRES: there is one."""
-        if values[0][:1] not in _MSGPACK:
+        first = values.first_bytes()
+        may_be_plain = (first >= self._plain_from) & (first < _TEXTS)
+        if not may_be_plain.any():
             yield from self._decoded(values, 0)
             return
-        rows = _Plain.read(values, self._names)
+        rows = _Plain.read(values, self._names, self._unit)
+        np.logical_and(rows.plain, may_be_plain, out=rows.plain)
         for start, stop in rows.bounds():
             if rows.plain[start]:
                 yield rows.stretch(start, stop)
@@ -100,16 +114,14 @@ class RowReader:
 
     def _decoded(self, values: Values, first: int) -> Iterator[Stretch]:
         """The same of records that begin at number `first`, by msgspec's decoders."""
-        lines = _as_lines(values) if self._json else None
-        if lines is not None:
-            for form in self._json:
-                rows = form.decoded(lines)
-                if rows is not None and len(rows) == len(values):
-                    yield from form.stretches(rows, first)
-                    return
-        found = [(form, self._row(form, value)) for value in values for form in [self._form(value)]]
+        lines = _as_lines(values) if self._lines else None
+        for form in self._lines if lines is not None else self._maps[:1]:
+            rows = form.of_lines(lines) if lines is not None else form.of_each(values)
+            if rows is not None and len(rows) == len(values):
+                yield from form.stretches(rows, first)
+                return
         start = first
-        for one, group in groupby(found, lambda pair: None if pair[1] is None else pair[0]):
+        for one, group in groupby(map(self._row, values), itemgetter(0)):
             of_form = [row for _, row in group]
             if one is None:
                 yield Stretch(start, start + len(of_form))
@@ -117,20 +129,15 @@ class RowReader:
                 yield from one.stretches(of_form, start)
             start += len(of_form)
 
-    def _form(self, value: bytes) -> _Form | None:
-        """The form that reads whatever is read of those that begin so."""
-        return self._forms[value[0]] if value else None
-
-    def _row(self, form: _Form | None, value: bytes) -> Any:
-        """None for a record that is left."""
-        if form is None or len(value) > MAX_JSON_BYTES:
-            return None
-        if form in self._json and nests_too_deeply(value):
-            return None
-        try:
-            return form.decode(value)
-        except _REFUSED:
-            return None
+    def _row(self, value: bytes) -> tuple[_Form | None, Any]:
+        """The form that reads it, and the row; None for a record that is left."""
+        for form in self._forms[value[0]] if 0 < len(value) <= MAX_MAPPED_BYTES else ():
+            if not form.nests_too_deeply(value):
+                with suppress(*REFUSED):
+                    row = form.decode(value)
+                    if row.src is not None:
+                        return form, row
+        return None, None
 
 
 class _Plain(NamedTuple):
@@ -147,7 +154,7 @@ class _Plain(NamedTuple):
     names: bool
 
     @classmethod
-    def read(cls, values: Values, names: bool) -> _Plain:
+    def read(cls, values: Values, names: bool, unit: str) -> _Plain:
         from .plain_rows import read_all  # not above: Numba takes a third of a second to import
 
         n, data = len(values), np.frombuffer(values.data, np.uint8)
@@ -164,6 +171,9 @@ class _Plain(NamedTuple):
             str(blob[: bounds[texts]].data, "utf-8")
         except UnicodeDecodeError:
             plain[:] = False
+        if unit != "ms":
+            plain &= ~timed | within_ms(time) | (unit != "s")
+            time = column_in_ms(np.where(plain, time, 0), unit)
         ends = Column(kinds, keys, bounds[: texts + 1], blob)
         return cls(plain, kind, weight, time, weighted, timed, ends, names)
 
@@ -198,7 +208,7 @@ def _as_lines(values: Values) -> bytes | None:
     a line's end is not allowed within a string, and after a } none can follow that opens another
     within the same. So where as many objects as records are read of the lines, each is one."""
     data, starts, stops = np.frombuffer(values.data, np.uint8), values.starts, values.stops
-    if not (stops > starts).all() or values.longest > MAX_JSON_BYTES:
+    if not (stops > starts).all() or values.longest > MAX_MAPPED_BYTES:
         return None
     if (data[starts] != ord("{")).any() or (data[stops - 1] != ord("}")).any():
         return None
@@ -228,8 +238,8 @@ class RowReaders:
 
 class _Form(NamedTuple):
     """One form of rows. get: for each role that it has, how its values are had from rows.
-    codes: by the word of the kind, None for a row without one. decode_lines: as `decode`, of rows
-    one a line."""
+    codes: by the word of the kind, None for a row without one. codec: of rows that a mapping reads;
+    None: they are our own, and flat. decode_lines: as `decode`, of rows one a line."""
 
     decode: Decode
     get: dict[str, Callable[[list[Any]], list[Any]]]
@@ -237,16 +247,33 @@ class _Form(NamedTuple):
     codes: dict[str | None, int]
     unit: str = "ms"
     default_weight: float = 1.0
+    codec: Codec | None = None
     decode_lines: Decode | None = None
 
-    def decoded(self, lines: bytes) -> list[Any] | None:
+    def nests_too_deeply(self, value: bytes) -> bool:
+        return self.codec is not None and self.codec.nests_too_deeply(value)
+
+    def of_lines(self, lines: bytes) -> list[Any] | None:
         """The rows of these lines; None if some is no row of this form. REQUIRES: decode_lines."""
         assert self.decode_lines is not None
         try:
             rows: list[Any] = self.decode_lines(lines)
-        except _REFUSED:
+        except REFUSED:
             return None
         return rows
+
+    def of_each(self, values: Values) -> list[Any] | None:
+        """The same of records of msgpack that a mapping reads."""
+        if self.codec is not MSGPACK or values.longest > MAX_MAPPED_BYTES:
+            return None
+        each = list(values)
+        if values.longest > MAX_DEPTH and any(map(MSGPACK.nests_too_deeply, each)):
+            return None
+        try:
+            rows = [self.decode(value) for value in each]
+        except REFUSED:
+            return None
+        return None if None in self.get["src"](rows) else rows
 
     def stretches(self, rows: list[Any], start: int) -> Iterator[Stretch]:
         """Of these rows, the first of which is record number `start`."""
@@ -358,40 +385,43 @@ def _sent(source: str | None, seq: int | None) -> int:
 # Forms ---------------------------------------------------------------------------------------
 
 
-def _msgpack_map(vertex: Any, names: bool) -> _Form:
+def _reads_ours(fields: Fields) -> bool:
+    """Whether a plain row of our own is what it is without a mapping, but for the unit of times."""
+    if not fields.ends_are_ours:
+        return fields.foreign() >= {fields.source, fields.target}
+    roles = fields.by_role_of_maps()
+    alike = all(roles[role] == role for role in FIELDS)
+    return alike and not fields.has_defaults and not fields.kinds
+
+
+def _msgpack_map(vertex: Any, names: bool, unit: str) -> _Form:
     """A row as a map of these of our own fields, each of which has a value where it is there."""
     types = {"weight": float, "time": int, "kind": str, "source": str, "seq": int}
     made = msgspec.defstruct(
         "Row", [("src", vertex), ("dst", vertex), *((role, types[role], None) for role in types)],
         forbid_unknown_fields=True, gc=False,
     )  # fmt: skip
-    return _Form(msgspec.msgpack.Decoder(made).decode, _GET, names, _codes_of(_OWN))
+    return _Form(msgspec.msgpack.Decoder(made).decode, _GET, names, _codes_of(_OWN), unit)
 
 
-def _msgpack_array(vertex: Any, names: bool) -> _Form:
-    made = msgspec.defstruct(
-        "Row", [("src", vertex), ("dst", vertex), ("weight", float | None, None),
-                ("time", int | None, None)],
-        array_like=True, forbid_unknown_fields=True, gc=False,
-    )  # fmt: skip
-    get = {role: _GET[role] for role in _ROLES[:4]}
-    return _Form(msgspec.msgpack.Decoder(made).decode, get, names, {None: int(Kind.INSERT)})
-
-
-def _json(fields: Fields, time: Any, vertex: Any, names: bool) -> _Form:
+def _mapped(fields: Fields, codec: Codec, time: Any, vertex: Any, names: bool) -> _Form:
     """An object with these fields, among any others; one that is null is not there. time: the type
-    of times."""
+    of times. Of msgpack it has no field of what is no row: see `codec_of`."""
     types = {"src": vertex, "dst": vertex, "weight": float, "time": time, "kind": str,
              "source": str, "seq": int}  # fmt: skip
     tree = _Tree({}, {})
     get: dict[str, Callable[[list[Any]], list[Any]]] = {}
-    for role, name in fields.by_role().items():
+    roles = fields.by_role() if codec is JSON else fields.by_role_of_maps()
+    for role, name in roles.items():
         if name is not None:
             get[role] = tree.place(role, name, types[role])
-    decoder = msgspec.json.Decoder(tree.struct())
+    if codec is MSGPACK:
+        for name in fields.of_others():
+            tree.leaves[_nest(name)] = name, _NOTHING
+    decoder = codec.decoder(tree.struct())
     return _Form(
         decoder.decode, get, names, _codes_of(fields), fields.time_unit or "ms",
-        fields.default_weight, decoder.decode_lines,
+        fields.default_weight, codec, getattr(decoder, "decode_lines", None),
     )  # fmt: skip
 
 

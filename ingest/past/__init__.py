@@ -39,6 +39,7 @@ from ..events import LetterEvents, log_event
 from ..pipeline import recovery
 from ..pipeline.batching import Batcher, StreamBatch
 from ..pipeline.pipeline import Pipeline
+from ..pipeline.record_decoder import Admission
 from ..pipeline.recovery import exact, seek_to
 from ..settings import Settings
 from ..sources.base import Source
@@ -300,6 +301,7 @@ class _Way:
         opened = recovery.opened(state, self.source)
         self._stream = StreamState(self.source, self.graph, settings, self.graph.names, opened)
         pipeline = Pipeline._of(self._stream)
+        pipeline._admit_as(Admission.then(state, settings))
         pipeline.outputs.events = _Silence()
         return pipeline, list(exact(entries, gaps))
 
@@ -342,10 +344,9 @@ class _Silence(LetterEvents):
 
 def _settings_of(state: State) -> Settings:
     """What decides how records become batches, as a checkpoint has it; nothing leaves."""
-    own = Settings(
+    return Settings(
         **state.record_settings.kept({}), replies=_nowhere, dead_letters=_nowhere, history=0
     )
-    return recovery.with_query_rules_of(own, state)
 
 
 def _nowhere(_: object) -> None:

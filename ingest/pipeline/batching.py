@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ import numpy.typing as npt
 from lpma.batch.columns import FIRST_QUERY, Columns, Kind
 
 from ..formats.msgpack import has_expiry
+from ..formats.times import of_other_units
 from ..types import NO_UPDATES, Partition, Position, Query
 
 BARREN_PIECES = 10_000  # without an operation, after which a batch is cut that has none
@@ -144,6 +146,12 @@ class StreamBatch:
     def untimed(self) -> int:
         """How many of its updates carry no time of their own."""
         return sum(len(p) for p in self.pieces if p.query is None and p.columns.time is None)
+
+    @cached_property
+    def other_units(self) -> dict[str, tuple[int, int]]:
+        """The times that look to be in another unit than ms: see `of_other_units`."""
+        times = self.columns.time
+        return {} if times is None else of_other_units(times)
 
     @property
     def last_stamp(self) -> int:

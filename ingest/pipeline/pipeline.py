@@ -63,7 +63,7 @@ from .batching import Asked, StreamBatch, without_queries
 from .graph_requests import FLOWING_SHARE_S, IDLE_SHARE_S, GraphRequests, GraphView
 from .intake import Intake
 from .outputs import FirstRecords, Outputs, replies_to, unanswered
-from .record_decoder import RecordDecoder
+from .record_decoder import Admission, RecordDecoder
 from .stats import PipelineStats
 from .windows import Slide, slide, with_expiry
 
@@ -167,10 +167,10 @@ class Pipeline:
         return pipeline
 
     @classmethod
-    def _of(cls, stream: StreamState) -> Self:
+    def _of(cls, stream: StreamState, judged: int = 0) -> Self:
         """A pipeline at this state, which has not begun: nothing is written anywhere."""
         pipeline = cls.__new__(cls)
-        pipeline._set_up(stream)
+        pipeline._set_up(stream, judged)
         return pipeline
 
     def _set_up(self, stream: StreamState, judged: int = 0) -> None:
@@ -230,13 +230,13 @@ class Pipeline:
         history = directory.go_on_from(found, accept_loss=stream.accepts_loss)
         checkpoints = self._keep_in(directory)
         begun = self._results.begin(resumes=True)
-        then = recovery.with_query_rules_of(self.settings, found.state)
-        self._ask_as(then)  # or batches would have other versions
+        then, now = Admission.then(found.state, self.settings), self.decoder.admission
+        self._admit_as(then)  # or batches would have other versions
         entries = recovery.exact([*found.waiting, *history.entries], stream.gaps)
         for batch in recovery.replayed(self.source, self.intake, entries):
             self._carry_out(batch)
             stats.replayed += batch.operations
-        self._ask_as(self.settings)
+        self._admit_as(now)
         stats.gaps = recovery.skip_gaps(stream, self.intake)
         self.source.seek(self.intake.ends(stream.state.positions))
         if history.damage is not None:
@@ -244,16 +244,16 @@ class Pipeline:
             recovery.accept_journal_loss(stream, history.damage, found.number, stats.replayed)
         if anew := recovery.why_results_anew(history.damage, self._results.publisher):
             begun = self._results.begin(resumes=True, anew=anew)
-        if history.damage is not None or stats.gaps or begun or then != self.settings:
+        if history.damage is not None or stats.gaps or begun or then != now:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
         log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),
                   number=found.number, replayed=stats.replayed,
                   torn_bytes=history.torn)  # fmt: skip
 
-    def _ask_as(self, settings: Settings) -> None:
-        """Let these settings say which queries are asked."""
-        self.decoder.settings, self.outputs.topics = settings, tuple(settings.reply_topics)
+    def _admit_as(self, admission: Admission) -> None:
+        """Let this say which records are taken."""
+        self.decoder.admission, self.outputs.topics = admission, admission.reply_topics
 
     # What it has ----------------------------------------------------------------------------
 
@@ -427,6 +427,7 @@ class Pipeline:
             columns, queries = without_queries(batch), ()
         if window.before is not None:
             columns = with_expiry(columns, window.before)
+        self.stats.tell_units(batch)  # before anything expires by them
         answers: Answers | Sequence[Answer] = ()
         seconds = 0.0
         if len(columns):

@@ -5,12 +5,14 @@ Each polled record becomes one piece, whatever is applied of it, so that offsets
     1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
     3. queries     one over a limit is refused: its reply says why
-    4. late rows   become dead letters, if the policy says so
-    5. names       become ids of the graph, if vertices go by names
-    6. owners      a record with a row that belongs in another partition becomes a dead letter
+    4. bounds      rows whose time or id lies too far out become dead letters
+    5. late rows   become dead letters, if the policy says so
+    6. names       become ids of the graph, if vertices go by names
+    7. owners      a record with a row that belongs in another partition becomes a dead letter
 
-The decisions depend only on the earlier records and the stamp, so a replay decides alike. One
-depends on the load, and the journal keeps it: while too many queries wait, they are refused.
+The decisions depend only on the earlier records, the stamp and `Admission`, so a replay decides
+alike. One depends on the load, and the journal keeps it: while too many queries wait, they are
+refused.
 
 Names get ids by `lpma.names`, in the order of the rows. As in `lpma/batch/named.py`, a name without
 an id gets one where its row appends an edge or adds a vertex. Elsewhere it becomes the vertex
@@ -25,14 +27,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch.columns import Columns, Kind
+from lpma.batch.columns import MAX_VERTEX, Columns, Kind
 from lpma.errors import TooManyNames
 from lpma.names import UNKNOWN, Column, column_of, interleaved
 from lpma.names import Names as Dictionary
+from lpma.snapshot.capture import MAX_SNAPSHOT_BYTES
 
 from ..errors import RecordError, VertexLimitError
 from ..formats.encode import encode_record
@@ -40,7 +44,9 @@ from ..formats.msgpack import has_expiry
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, Stretch
-from ..settings import RecordSettings
+from ..formats.times import UNITS, column_from_ms, unit_of
+from ..settings import RecordSettings, Settings
+from ..state.checkpoint import State
 from ..state.stream_state import StreamState
 from ..types import (
     NO_UPDATES,
@@ -56,12 +62,86 @@ from ..types import (
 )
 from .batching import BufferedRows, Producer, Refusal, newest_event
 from .outputs import FirstRecords, Outputs
-from .windows import NO_TIMES, Lateness, width_of
+from .windows import NO_TIMES, Lateness, event_times, width_of
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
 LOOK_EVERY_S = 0.1  # at the source's end
+TOO_LARGE = (
+    "{found} is an id above {most}, up to which figures are tracked, with a row for each: go on "
+    "without track, or read the stream anew with names=True"
+)
+MAX_TRACKED = MAX_SNAPSHOT_BYTES // 8 - 2  # an id: what is tracked has a row for each below it
+
+
+class Admission(NamedTuple):
+    """What each start may say anew of which records are taken. A replay goes by what held then."""
+
+    reply_topics: tuple[str, ...]  # that a query may name
+    max_hops: int
+    max_id: int  # of a vertex that goes by its id
+
+    @classmethod
+    def of(cls, settings: Settings) -> Admission:
+        bounded = settings.track and not settings.names
+        most = MAX_TRACKED if bounded else MAX_VERTEX
+        return cls(tuple(settings.reply_topics), settings.max_hops, most)
+
+    @classmethod
+    def then(cls, state: State, settings: Settings) -> Admission:
+        """What held when `state` was kept; as the settings say where an older release did not."""
+        now = cls.of(settings)
+        topics, hops, most = state.reply_topics, state.max_hops, state.max_id
+        return cls(
+            now.reply_topics if topics is None else topics,
+            now.max_hops if hops is None else hops,
+            MAX_VERTEX if most is None else most,
+        )
+
+
+class Refused(NamedTuple):
+    """Rows of a record that become a dead letter: bool[n], of which some are true; why; and the
+    kind of the dead letter."""
+
+    rows: npt.NDArray[np.bool_]
+    reason: str
+    kind: str
+
+
+class Bounds(NamedTuple):
+    """How far out a row may lie. max_ahead: of event times, past the stamp; None: anywhere."""
+
+    max_id: int
+    max_ahead: int | None
+
+    def broken_by(self, batch: Columns, stamp: int) -> Refused | None:
+        """The rows that lie too far out to be taken; None if none does."""
+        found = [*self._too_large(batch), *self._too_far_ahead(batch, stamp)]
+        if not found:
+            return None
+        rows = np.logical_or.reduce([each.rows for each in found])
+        return found[0]._replace(rows=rows, reason="; ".join(each.reason for each in found))
+
+    def _too_large(self, batch: Columns) -> Iterator[Refused]:
+        most = self.max_id
+        if most == MAX_VERTEX or not len(batch):
+            return
+        src = np.where(batch.kind < Kind.EXPIRE, batch.src, 0)
+        dst = np.where(batch.kind <= Kind.DELETE, batch.dst, 0)
+        ids = np.maximum(src, dst)
+        if int(ids.max()) > most:
+            rows = ids > most
+            reason = TOO_LARGE.format(found=int(ids[rows.argmax()]), most=most)
+            yield Refused(rows, reason, "unserved")
+
+    def _too_far_ahead(self, batch: Columns, stamp: int) -> Iterator[Refused]:
+        ahead = self.max_ahead
+        times = None if ahead is None else event_times(batch)
+        if times is None or ahead is None or int(times.max()) <= stamp + ahead:
+            return
+        rows = times > stamp + ahead
+        yield Refused(rows, _why_ahead(int(times[rows.argmax()]), stamp, ahead), "ahead")
 
 
 @dataclass(frozen=True)
@@ -92,11 +172,13 @@ class _Rows:
         """The record of a single row."""
         return self.values[0] if self.values else encode_record(self.record)
 
-    @property
-    def nothing(self) -> BufferedRows:
-        """The piece of a row that is left out."""
-        producer = self.producers[0] if self.producers else None
-        return BufferedRows(self.partition, self.offset, self.stamp, producer=producer)
+    def parted(self, refused: npt.NDArray[np.bool_] | None) -> Iterator[tuple[_Rows, bool]]:
+        """Each row that is refused by itself, and the stretches between; and which is which."""
+        if refused is None:
+            yield self, False
+            return
+        for start, stop in _runs(refused[1:] | refused[:-1]):
+            yield self.part(start, stop), bool(refused[start])
 
 
 class RecordDecoder:
@@ -107,8 +189,10 @@ class RecordDecoder:
         self, stream: StreamState, outputs: Outputs, first: FirstRecords | None = None
     ) -> None:
         settings, state = stream.settings, stream.state
-        self.settings = settings
+        self.admission = Admission.of(settings)
         self.duplicates = 0  # records dropped because they were sent before
+        self._settings = settings
+        self._max_ahead = width_of(settings.max_ahead)
         self._graph: Directions = stream.graph
         self._owners = stream.source
         self._keeps_times = getattr(stream.graph, "has_times", True)
@@ -130,10 +214,9 @@ class RecordDecoder:
             for stretch in self._readers.of(partition.topic).stretches(value):
                 yield from self._stretch(polled, value, stretch, stamp, shed)
         elif isinstance(value, Columns):
-            self._first.good()
-            names = Names(value.src, value.dst) if self.settings.names else None
+            names = Names(value.src, value.dst) if self._settings.names else None
             rows = _Rows(partition, offset, stamp, Record(value, names=names))
-            yield from self._in_time_rows(rows)
+            yield from self._bounded_rows(rows)
         else:
             yield self._piece(partition, offset, value, stamp, shed)
 
@@ -148,17 +231,17 @@ class RecordDecoder:
             for at, value in enumerate(values, offset):
                 yield self._piece(partition, at, value, stamp, shed)
             return
-        self._first.good()
         record = Record(stretch.rows)
         rows = _Rows(partition, offset, stamp, record, values, stretch.ends, producers)
         if not producers:
-            yield from self._in_time_rows(rows)
+            yield from self._bounded_rows(rows)
             return
         new = np.array([self._is_new(partition, producer) for producer in producers])
         for start, stop in _runs(new[1:] != new[:-1]):
             if new[start]:
-                yield from self._in_time_rows(rows.part(start, stop))
+                yield from self._bounded_rows(rows.part(start, stop))
                 continue
+            self._first.good()
             for at in range(offset + start, offset + stop):
                 self._note_repeat(partition, at)
                 yield BufferedRows(partition, at, stamp)
@@ -176,8 +259,8 @@ class RecordDecoder:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            fields = self.settings.fields_of(partition.topic)
-            record = decode_record(value, names=self.settings.names, fields=fields)  # admit 1
+            fields = self._settings.fields_of(partition.topic)
+            record = decode_record(value, names=self._settings.names, fields=fields)  # admit 1
             record.batch.checked = True  # just now, and nobody else has it
             query = record.queries[0] if record.queries else None
             if query is not None:
@@ -189,12 +272,14 @@ class RecordDecoder:
             raw = value.value if isinstance(value, Rejected) else value
             self._reject(partition, offset, str(error), raw, error.kind)
             return BufferedRows(partition, offset, stamp)
-        self._first.good()
+        out = self._out_of_bounds(record.batch, stamp)
+        if out is None or not out.rows.all():
+            self._first.good()
         if producer is not None and not self._is_new(partition, producer):  # admit 2
             self._note_repeat(partition, offset)
             return BufferedRows(partition, offset, stamp)
         if query is not None:
-            refused = refusal(query, stamp, self._graph, self.settings.max_hops, shed)  # admit 3
+            refused = refusal(query, stamp, self._graph, self.admission.max_hops, shed)  # admit 3
             if self._vertices is not None:
                 query = found(self._vertices, query)
             return BufferedRows(
@@ -202,13 +287,19 @@ class RecordDecoder:
             )
         newest = None
         assert isinstance(value, bytes)
+        if out is not None:
+            record = self._without(partition, offset, record, value, out)  # admit 4
         if self._lateness is not None:
-            record = self._in_time(self._lateness, partition, offset, record, value)  # admit 4
+            late = self._lateness.late_rows(partition, record.batch)
+            if late is not None:
+                rest = value if out is None else self._encoded(partition, record)
+                refused_rows = Refused(late, self._lateness.reason(late), "late")
+                record = self._without(partition, offset, record, rest, refused_rows)  # admit 5
             newest = self._lateness.advance(partition, record.batch)
-        batch = self._with_ids(record)  # admit 5
+        batch = self._with_ids(record)  # admit 6
         if len(batch):
             try:
-                batch = self._owners.owned(partition, batch, self._vertices)  # admit 6
+                batch = self._owners.owned(partition, batch, self._vertices)  # admit 7
             except RecordError as error:
                 self._reject(partition, offset, str(error), value, error.kind)
                 batch = NO_UPDATES
@@ -218,24 +309,29 @@ class RecordDecoder:
             partition, offset, stamp, batch, row=done, producer=producer, newest=newest
         )
 
+    def _bounded_rows(self, rows: _Rows) -> Iterator[BufferedRows]:
+        """Rows that each have an offset of their own. Each is judged as a record, so one that is
+        refused is a piece of its own, with nothing in it; those between such stay together."""
+        out = self._out_of_bounds(rows.record.batch, rows.stamp)
+        for part, is_out in rows.parted(None if out is None else out.rows):
+            if is_out:
+                refused = self._out_of_bounds(part.record.batch, part.stamp)
+                assert refused is not None
+                yield self._left_out(part, refused.reason, refused.kind)
+            else:
+                self._first.good()
+                yield from self._in_time_rows(part)
+
     def _in_time_rows(self, rows: _Rows) -> Iterator[BufferedRows]:
-        """Rows that each have an offset of their own. Each is judged as a record, so a late one is
-        a piece of its own, with nothing in it; those between late ones stay together."""
-        lateness, batch = self._lateness, rows.record.batch
+        """The same, of which the late ones are left out."""
+        lateness = self._lateness
         if lateness is None:
             yield from self._owned_rows(rows, None)
             return
-        late = lateness.late_rows(rows.partition, batch)
-        if late is None:
-            yield from self._owned_rows(rows, lateness.advance(rows.partition, batch))
-            return
-        for start, stop in _runs(late[1:] | late[:-1]):
-            part = rows.part(start, stop)
-            if late[start]:
-                self._reject(
-                    part.partition, part.offset, lateness.reason(late[start:stop]), part.value
-                )
-                yield part.nothing
+        late = lateness.late_rows(rows.partition, rows.record.batch)
+        for part, is_late in rows.parted(late):
+            if is_late:
+                yield self._left_out(part, lateness.reason(np.ones(1, np.bool_)), "late")
             else:
                 newest = lateness.advance(part.partition, part.record.batch)
                 yield from self._owned_rows(part, newest)
@@ -247,36 +343,47 @@ class RecordDecoder:
             batch = self._owners.owned(rows.partition, batch, self._vertices)
         except RecordError as error:
             if len(batch) > 1:
-                for row in range(len(batch)):
-                    part = rows.part(row, row + 1)
+                for part, _ in rows.parted(np.ones(len(batch), np.bool_)):
                     yield from self._owned_rows(part, newest_event(part.record.batch))
                 return
-            self._reject(rows.partition, rows.offset, str(error), rows.value, error.kind)
-            yield replace(rows.nothing, newest=newest)
+            yield replace(self._left_out(rows, str(error), error.kind), newest=newest)
             return
         yield BufferedRows(
             rows.partition, rows.offset, rows.stamp, batch, counts_rows=True,
             producers=rows.producers, newest=newest,
         )  # fmt: skip
 
-    def _in_time(
-        self, lateness: Lateness, partition: Partition, offset: int, record: Record, value: bytes
+    def _left_out(self, row: _Rows, reason: str, kind: str) -> BufferedRows:
+        """A row becomes a dead letter; the piece that it leaves."""
+        self._reject(row.partition, row.offset, reason, row.value, kind)
+        producer = row.producers[0] if row.producers else None
+        return BufferedRows(row.partition, row.offset, row.stamp, producer=producer)
+
+    def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:
+        return Bounds(self.admission.max_id, self._max_ahead).broken_by(batch, stamp)
+
+    def _without(
+        self, partition: Partition, offset: int, record: Record, value: bytes, refused: Refused
     ) -> Record:
-        """The record without its late rows, which become a dead letter: the original record if all
-        of its rows are late, else its late rows as a record."""
-        late = lateness.late_rows(partition, record.batch)
-        if late is None:
-            return record
-        if self.settings.late == "reject":
-            late_rows, kept = value, np.zeros(len(late), bool)
-        else:
-            late_rows = value if late.all() else encode_record(record.only(late))
-            kept = ~late
-        self._reject(partition, offset, lateness.reason(late), late_rows)
-        return record.only(kept)
+        """The record without these rows, which become a dead letter: the original record if these
+        are all of its rows, or late ones of a record that is rejected, else they as a record."""
+        rows = refused.rows
+        if refused.kind == "late" and self._settings.late == "reject":
+            rows = np.ones(len(rows), bool)
+        letter = value if rows.all() else self._encoded(partition, record.only(rows))
+        self._reject(partition, offset, refused.reason, letter, refused.kind)
+        return record.only(~rows)
+
+    def _encoded(self, partition: Partition, record: Record) -> bytes:
+        """The record as its topic takes it."""
+        fields, times = self._settings.fields_of(partition.topic), record.batch.time
+        if fields is not None and fields.time_unit is not None and times is not None:
+            times = column_from_ms(times, fields.time_unit)
+            record = replace(record, batch=record.batch.replace(time=times))
+        return encode_record(record)
 
     def _reject(
-        self, partition: Partition, offset: int, reason: str, value: bytes, kind: str = "late"
+        self, partition: Partition, offset: int, reason: str, value: bytes, kind: str
     ) -> None:
         kept, sha256 = bytes(value[:MAX_KEPT_BYTES]), hashlib.sha256(value).digest()
         letter = DeadLetter(*partition, offset, reason, len(value), kept, sha256, kind)
@@ -343,6 +450,14 @@ class RecordDecoder:
 def _runs(cuts: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Stretches of rows, cut between each row and the next where this says so."""
     return pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(cuts) + 1])
+
+
+def _why_ahead(time: int, stamp: int, ahead: int) -> str:
+    unit = unit_of(time)
+    hint = "say max_ahead if times are right so"
+    if unit not in (None, "ms"):
+        hint = f"it looks like {UNITS[unit][1]}: declare these, as Fields(…, time_unit={unit!r})"
+    return f"time: {time} lies {time - stamp} past the clock, and at most {ahead} is taken: {hint}"
 
 
 def lateness_of(settings: RecordSettings, newest: Mapping[Partition, int]) -> Lateness | None:

@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lpma
+from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
@@ -55,9 +56,11 @@ from ..state.journal import Chunk, Entry
 from ..state.journal_reader import Segment
 from ..state.stream_state import Gap, StreamState
 from ..timers import now_ms
-from ..types import Partition, Polled, Position, StreamGraph
+from ..types import NO_UPDATES, Partition, Polled, Position, StreamGraph
 from .batching import StreamBatch
 from .intake import Intake
+from .record_decoder import Admission, Bounds
+from .windows import width_of
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -175,7 +178,15 @@ def begin_at(
     there = source.records_at({p: place.offset for p, place in within.items()}) if within else None
     if there is not None:
         for partition, place in within.items():
-            has = _rows_of(there.get(partition), settings)
+            batch = _updates_at(there.get(partition), settings)
+            bounds = Bounds(Admission.of(settings).max_id, width_of(settings.max_ahead))
+            if bounds.broken_by(batch, settings.clock()) is not None:
+                raise PipelineError(
+                    f"{_place(partition, place)}: some rows of that record lie too far out and are "
+                    "not taken, so they may have been counted or not: begin where a whole record "
+                    "begins"
+                )
+            has = len(batch)
             if place.row >= has:
                 raise PipelineError(
                     f"{_place(partition, place)}: the record there has {has} rows: give the offset "
@@ -188,15 +199,15 @@ def _place(partition: Partition, place: Position) -> str:
     return f"{partition.topic}:{partition.number}={place.offset}+{place.row}"
 
 
-def _rows_of(polled: Polled | None, settings: Settings) -> int:
-    """How many rows a record has; none if it is refused or not there."""
+def _updates_at(polled: Polled | None, settings: Settings) -> Columns:
+    """The rows that a record has; none if it is refused or not there."""
     if polled is None or not isinstance(polled.value, bytes):
-        return 0
+        return NO_UPDATES
     try:
         fields = settings.fields_of(polled.partition.topic)
-        return len(decode_record(polled.value, names=settings.names, fields=fields).batch)
+        return decode_record(polled.value, names=settings.names, fields=fields).batch
     except RecordError:
-        return 0
+        return NO_UPDATES
 
 
 # Going on -------------------------------------------------------------------------------------
@@ -246,23 +257,12 @@ def opened(state: State, source: Source) -> State:
 
 
 def with_policies(state: State, settings: Settings) -> State:
-    """`state` with what the settings say of keeping checkpoints and of asking queries."""
+    """`state` with what the settings say of keeping checkpoints and of taking records."""
     keep = settings.keep_checkpoints
     return replace(
         state,
         keep_checkpoints=state.keep_checkpoints if keep is None else keep,
-        reply_topics=tuple(settings.reply_topics),
-        max_hops=settings.max_hops,
-    )
-
-
-def with_query_rules_of(settings: Settings, state: State) -> Settings:
-    """The settings with what decided then which queries were asked, as far as it is known."""
-    topics, most = state.reply_topics, state.max_hops
-    return replace(
-        settings,
-        reply_topics=settings.reply_topics if topics is None else topics,
-        max_hops=settings.max_hops if most is None else most,
+        **Admission.of(settings)._asdict(),
     )
 
 

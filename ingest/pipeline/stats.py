@@ -6,11 +6,14 @@ read from any thread while the pipeline runs.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections import deque
+from collections import Counter, deque
 
 from lpma.pma.counters import Unchanged
 
+from ..events import log_event
+from ..formats.times import UNITS
 from ..results.worker import ResultsWorker
 from ..settings import BatchStats, CheckpointFigures
 from ..state.checkpoint import Accepted
@@ -44,6 +47,7 @@ class PipelineStats:
         self.replayed = 0  # operations that `resume` applied again
         self.late_by_window = 0  # edges appended that were outside the window when they came
         self.untimed = 0  # updates without a time of their own, where there is a window
+        self.other_units: Counter[str] = Counter()  # times that look to be in it, and not in ms
         self.checkpoints: Checkpointer | None = None  # while checkpoints are taken
         self._stream = stream
         self._decoder = decoder
@@ -57,6 +61,7 @@ class PipelineStats:
         they came. expired: edges that expired with it."""
         graph = self._stream.graph
         self.late_by_window += late
+        self.other_units.update({unit: n for unit, (n, _) in batch.other_units.items()})
         if self._stream.settings.window is not None:
             self.untimed += batch.untimed
         if not batch.operations:
@@ -79,6 +84,18 @@ class PipelineStats:
                 expired=expired,
             )
         )
+
+    def tell_units(self, batch: StreamBatch) -> None:
+        """Say, once each, which times of a batch look to be in another unit than ms. A file says it
+        when it is read."""
+        for unit, (_, first) in batch.other_units.items():
+            if unit not in self.other_units and not self._stream.source.bounded:
+                advice = (
+                    f"times such as {first} look like {UNITS[unit][1]} since 1970, and are taken "
+                    "as milliseconds: declare the unit, as in "
+                    f"Fields(…, time_unit={unit!r}), with a new checkpoint, unless they are right"
+                )
+                log_event("other unit", logging.WARNING, example=first, unit=unit, advice=advice)
 
     @property
     def operations(self) -> int:

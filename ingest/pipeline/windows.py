@@ -25,6 +25,11 @@ expires with its batch, unless a late policy keeps it out.
 A width is in the unit of the edges' times, which producers choose. A duration is taken as
 milliseconds, the unit of stamps and of datetimes (lpma/arguments/times.py).
 
+**Far rows.** `newest` never falls, so one row with a time far ahead, in another unit or by a wrong
+clock, would let everything before it expire, and make late what comes after it. Where event time
+moves a window, or says what is late, a row whose time lies more than `max_ahead` past its stamp
+becomes a dead letter. That depends on the row and the stamp alone, so a replay finds the same.
+
 **Lateness.** Event time never reorders. An operation is late if its time lies more than
 `max_lateness` before the newest event time seen in its partition. The policy says what happens:
 
@@ -71,36 +76,37 @@ _UNITS_MS = {
 }  # fmt: skip
 _TEXT = re.compile(r"([0-9]{1,19})\s*([a-z]*)")
 _SAID = (
-    "expected '24h' or the like (ms, s, m, h, d, w), a timedelta, or a whole number in the unit of "
-    "the times"
+    "expected '24h' or the like (ms, s, m, h, d, w), a timedelta, a whole number in the unit of "
+    "the times, or 'none'"
 )
 
 
-def width_of(given: Width) -> int | None:
-    """A window's width as a number in the unit of the times. Text with a unit and a timedelta are
-    taken as milliseconds, which times are unless a producer says otherwise; a number, also as text,
-    stays as it is. Raises PipelineError.
+def width_of(given: Width, name: str = "window") -> int | None:
+    """A span of times, as the width of a window, in their unit; None: there is none. Text with a
+    unit and a timedelta are taken as milliseconds, which times are unless a producer says
+    otherwise; a number, also as text, stays as it is. Raises PipelineError, which says the name of
+    the setting.
 
     >>> width_of("24h"), width_of("86400"), width_of(timedelta(minutes=1)), width_of(7)
     (86400000, 86400, 60000, 7)
     """
-    if given is None:
+    if given is None or given == "none":
         return None
     width: Any = given
     if isinstance(given, timedelta):
         width, rest = divmod(given, timedelta(milliseconds=1))
         if rest:
-            raise PipelineError(f"window is {given!r}: whole milliseconds are taken")
+            raise PipelineError(f"{name} is {given!r}: whole milliseconds are taken")
     elif isinstance(given, str):
         found = _TEXT.fullmatch(given.strip())
         unit = None if found is None else 1 if not found[2] else _UNITS_MS.get(found[2])
         if found is None or unit is None:
-            raise PipelineError(f"window is {given!r}: {_SAID}")
+            raise PipelineError(f"{name} is {given!r}: {_SAID}")
         width = int(found[1]) * unit
     if isinstance(width, np.integer):
         width = int(width)
     if type(width) is not int or not 0 <= width <= MAX_WIDTH:
-        raise PipelineError(f"window is {given!r}: {_SAID}, from 0 to 2^63 − 1")
+        raise PipelineError(f"{name} is {given!r}: {_SAID}, from 0 to 2^63 − 1")
     return width
 
 
@@ -231,7 +237,7 @@ class Lateness:
 
     def late_rows(self, partition: Partition, columns: Columns) -> Array | None:
         """Which rows of a record are late, bool[n]; None if none is."""
-        times = _event_times(columns)
+        times = event_times(columns)
         if times is None:
             return None
         newest = np.maximum.accumulate(times)
@@ -270,7 +276,7 @@ def _behind(times: Array, newest: Array, floor: int | None, most: int) -> Array:
     return behind > np.uint64(most)
 
 
-def _event_times(columns: Columns) -> Array | None:
+def event_times(columns: Columns) -> Array | None:
     """int64[n], contiguous, with _NEVER for expiries; None if no row has an event time."""
     if columns.time is None or not len(columns):
         return None

@@ -38,7 +38,7 @@ from lpma import Edges, Kind, Neighbors
 from lpma.batch.columns import MAX_VERTEX
 
 from ..errors import RecordError
-from ..formats.json import STRING
+from ..formats.mapped import STRING
 from ..formats.msgpack import text_name, unpack
 from ..formats.names import MAX_NAME, MIN_NAME, field_names, name_fields, read_names
 from ..types import Name

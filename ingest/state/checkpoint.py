@@ -115,6 +115,7 @@ class State:
     # Which queries were asked: the settings of that name. None: an older release did not say.
     reply_topics: tuple[str, ...] | None = None
     max_hops: int | None = None
+    max_id: int | None = None  # of a vertex; None: any that an older release, or a graph, takes
     published: Published | None = None  # None: no results leave
     expired: int = 0  # edges, since the stream began
 
@@ -136,6 +137,7 @@ class State:
             "keep_checkpoints": self.keep_checkpoints,
             "reply_topics": self.reply_topics,
             "max_hops": self.max_hops,
+            "max_id": self.max_id,
             "published": self.published and self.published.to_json(),
             "expired": self.expired,
         }
@@ -157,6 +159,7 @@ class State:
             value.get("keep_checkpoints", ""),
             tuple(value["reply_topics"]) if value.get("reply_topics") else None,
             value.get("max_hops"),
+            value.get("max_id"),
             Published.from_json(value.get("published")),
             value.get("expired", 0),
         )

@@ -124,25 +124,3 @@ def test_butterflies_of_one_side_say_what_to_do(tmp_path: Path) -> None:
         pipeline = ingest.Pipeline(log, graph, track=("butterflies",))
         with pipeline, pytest.raises(lpma.BatchError, match=said):
             pipeline.step(drain=True)
-
-
-def test_an_id_that_is_too_large_to_be_tracked_is_said_and_the_stream_goes_on_without(
-    tmp_path: Path,
-) -> None:
-    large = 2**32 - 2
-    with ingest.SqliteLog(tmp_path / "log") as log:
-        log.produce_many("updates", [ingest.encode_row(1, 2), ingest.encode_row(large, 1)])
-        with (
-            ingest.Pipeline(
-                log, lpma.Graph(device="cpu"), tmp_path / "state", track=("core",), batch_size=1
-            ) as pipeline,
-            pytest.raises(lpma.SnapshotTooLarge, match=r"track: .* is now 4,294,967,294: go on"),
-        ):
-            pipeline.run(until="end")
-    with (
-        ingest.SqliteLog(tmp_path / "log") as log,
-        ingest.Pipeline.resume(tmp_path / "state", log, device="cpu") as resumed,
-    ):
-        assert resumed.run(until="end") <= 2
-        assert resumed.stats.operations == 2
-        assert resumed.graph.num_edges == 2

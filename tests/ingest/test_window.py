@@ -61,7 +61,9 @@ def where(pipeline: Pipeline) -> tuple[Any, ...]:
 
 
 def opened(log: SqliteLog, graph: Any = None, *more: Any, **given: Any) -> Pipeline:
-    options: dict[str, Any] = {"clock": lambda: STAMP, "batch_interval": 100.0, **given}
+    options: dict[str, Any] = {
+        "clock": lambda: STAMP, "batch_interval": 100.0, "max_ahead": None, **given
+    }  # fmt: skip
     return Pipeline(log, graph if graph is not None else SavedModel(), *more, **options)
 
 
@@ -71,7 +73,7 @@ def opened(log: SqliteLog, graph: Any = None, *more: Any, **given: Any) -> Pipel
 @pytest.mark.parametrize("given, width", [
     ("24h", 86_400_000), ("90 s", 90_000), ("7d", 604_800_000), ("1w", 604_800_000), ("5ms", 5),
     ("2m", 120_000), ("2min", 120_000), ("86400", 86_400), (86_400, 86_400), (0, 0), ("0", 0),
-    (timedelta(hours=1), 3_600_000), (HIGHEST, HIGHEST), (None, None),
+    (timedelta(hours=1), 3_600_000), (HIGHEST, HIGHEST), (None, None), ("none", None),
 ])  # fmt: skip
 def test_a_width_is_text_a_timedelta_or_a_number(given: Any, width: Any) -> None:
     assert width_of(given) == width

@@ -25,10 +25,10 @@ from ...errors import SourceError
 from ...formats.kinds import FIELDS, UPDATE_KINDS
 from ...formats.names import DECIMALS
 from .comments import EXCEL
+from ...formats.times import UNITS
 from .reading import (
     MISSING,
     SKIP,
-    UNITS,
     Asked,
     Reading,
     Times,

@@ -21,8 +21,8 @@ from lpma.batch.columns import Columns
 
 from ...errors import RecordError, SourceError
 from ...fields import Fields
-from ...formats.json import read_json
 from ...formats.kinds import FIELDS, WORDS
+from ...formats.mapped import read_mapped
 from ...formats.names import names_of
 from ...formats.records import NamedVertex, decode_update
 from ...formats.times import NOT_A_DATE, in_ms
@@ -130,7 +130,7 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
             [(reading.columns[p], types.get(f, end)) for f, p in reading.places.items()]
         )
         try:
-            table = reader.read_json(
+            table = reader.read_mapped(
                 pyarrow.BufferReader(data),
                 reader.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
@@ -154,7 +154,7 @@ def _decoded(block: Block, reading: Reading, fields: Fields) -> Iterator[Piece]:
         if not line.strip():
             continue
         try:
-            found = _usual(read_json(line, fields), reading, fields)
+            found = _usual(read_mapped(line, fields), reading, fields)
             record = decode_update(found, reading.named)
         except RecordError as error:
             yield from _piece(run)

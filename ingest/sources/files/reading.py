@@ -22,7 +22,7 @@ from ...errors import PipelineError, SourceError
 from ...fields import Field as Column
 from ...fields import Fields, TimeUnit
 from ...formats.kinds import FIELDS
-from ...formats.times import millisecond
+from ...formats.times import UNITS, millisecond
 
 _TYPE = re.compile(r"(?<=.):\w+(\[\])?$|(?<=_id)\([^()]*\)$")  # behind a column's name
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
@@ -32,10 +32,6 @@ EXACT = 2.0**53  # integers below this one are exact as floats
 MISSING = r"\N"  # how databases write a value that is missing; so is an empty field
 ColumnNames = str | Sequence[str] | Mapping[str, str] | None
 Times = Literal["whole", "decimal", "dates"]
-UNITS: dict[str, tuple[int, str]] = {  # the smallest number that is one since 1970, by magnitude
-    "s": (10**8, "seconds"), "ms": (10**11, "milliseconds"), "us": (10**14, "microseconds"),
-    "ns": (10**17, "nanoseconds"),
-}  # fmt: skip
 
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", None: "blanks",
               " ": "single blanks"}  # fmt: skip

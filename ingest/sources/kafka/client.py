@@ -26,9 +26,10 @@ from . import clock
 
 try:
     import crc32c  # noqa: F401 - kafka-python silently uses its own otherwise
-    from kafka import codec
+    from kafka import KafkaConsumer, codec
     from kafka.errors import (
         InvalidProducerEpochError,
+        KafkaError,
         KafkaTimeoutError,
         NoError,
         ProducerFencedError,
@@ -49,6 +50,7 @@ CONNECT_TIMEOUT_S = 4.0  # then another connection is tried
 _KNOCK_TIMEOUT_S = 1.0  # to learn why a broker does not let a client in
 _HANDSHAKE_GRACE_S = 1.0  # beyond it, before a connection is given up from outside
 METADATA_TIMEOUT_S = 5.0  # for one answer about topics
+PROBE_TIMEOUT_S = 5.0
 
 # What TLS reports if settings are wrong; other failures of a handshake may come from a restart.
 _WRONG_TLS = frozenset({"CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER"})
@@ -316,3 +318,22 @@ def create_topic(client: KafkaNetClient, name: str, partitions: int | None = Non
     error = for_code(topic.error_code)
     if error not in (NoError, TopicAlreadyExistsError):
         raise error(topic.error_message or f"topic {name}")
+
+
+def probe(
+    bootstrap: str | Sequence[str], settings: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What the brokers report, for people who set one up: the cluster, the brokers, the visible
+    topics. Raises SourceError if none is reached."""
+    bootstrap = checked_bootstrap(bootstrap)
+    consumer, client = connect(
+        KafkaConsumer, bootstrap, checked_settings(settings), PROBE_TIMEOUT_S, group_id=None
+    )
+    try:
+        topics = sorted(consumer.topics())
+        brokers = sorted(f"{b.host}:{b.port}" for b in client.cluster.brokers())
+        return {"cluster": client.cluster.cluster_id, "brokers": brokers, "topics": topics}
+    except KafkaError as error:
+        raise SourceError(f"{bootstrap}: the brokers refused: {said(error)}") from None
+    finally:
+        consumer.close(autocommit=False, timeout_ms=0)

@@ -1,4 +1,5 @@
-"""An outage of the brokers, logged once when it begins and once when it is over.
+"""An outage of the brokers, logged once when it begins and once when it is over; and how long a
+source keeps trying.
 
 Idea: every caller of the brokers reports here when it fails and when it is answered, and
 kafka-python's own log lines about connections, dozens a minute while a broker is away, are taken as
@@ -14,6 +15,10 @@ brokers than they do, says who it is: then it is not over before that one is ans
 that were never reached have no outage where the caller soon tells of them itself: `reached=False`.
 Lines of kafka-python about anything else are logged as they are, and so are those about connections
 if its loggers are set to DEBUG.
+
+A source (`Trouble`) asks the brokers again at growing intervals, until the trouble has lasted for
+as long as its caller has patience. It is over when there was no error for `CALM_S`: brokers that
+answer only now and then do not end it.
 """
 
 from __future__ import annotations
@@ -27,7 +32,8 @@ from collections.abc import Mapping
 from ...events import log_event
 from . import clock
 
-CALM_S = 5.0
+CALM_S = 5.0  # without an error, after which trouble is over
+FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.1, 2.0
 SIGNS_S = 8.0  # longer than callers take to notice it themselves
 
 # How kafka-python 3.0 begins the lines about a broker that is away, by logger.
@@ -124,6 +130,59 @@ class Outage:
         seconds = round(when - self._since, 1)
         log_event("outage over", logging.WARNING, bootstrap=self._bootstrap, seconds=seconds)
         self._since = None
+
+
+class Trouble:
+    """Trouble between one caller and the brokers; `outage` logs it."""
+
+    def __init__(self, outage: Outage) -> None:
+        self.outage = outage
+        self._since: float | None = None  # None: there is none
+        self._last_error = 0.0
+        self._error = "the brokers do not answer"
+        self._next_try = 0.0
+        self._backoff = FIRST_BACKOFF_S
+
+    def begins(self, since: float) -> None:
+        """Count patience from `since`, of the clock, unless there was trouble before that."""
+        self._since = self._since or since
+
+    def fails(self, error: str, patience: float) -> float | None:
+        """Note an error; None if it is worth asking again, else the seconds that the trouble has
+        lasted."""
+        now = self._last_error = clock.now()
+        self._error = error
+        self._since = self._since or now
+        self._next_try = now + self._backoff
+        self._backoff = min(2 * self._backoff, MAX_BACKOFF_S)
+        self.outage.fails(error, patience, self._since)
+        lasted = now - self._since
+        return lasted if lasted >= patience else None
+
+    def answered(self) -> None:
+        """A request to the brokers succeeded."""
+        self.outage.answered()
+        if self._since is not None and clock.now() - self._last_error > CALM_S:
+            self.ends()
+
+    def ends(self) -> None:
+        self._since, self._backoff = None, FIRST_BACKOFF_S
+
+    def said(self) -> str | None:
+        """What goes wrong and for how long; None if nothing does. May be called from any thread."""
+        since = self._since
+        if since is None:
+            return None
+        return f"not read for {clock.now() - since:.0f} s: {self._error}"
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is too early to ask again."""
+        return clock.now() < self._next_try
+
+    def rest(self, until: float = float("inf")) -> None:
+        """Wait until it is time to ask again, but not beyond `until`, of the clock."""
+        clock.sleep(max(0.0, min(until, self._next_try) - clock.now()))
 
 
 def _passes(record: logging.LogRecord) -> bool:

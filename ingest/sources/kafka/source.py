@@ -41,10 +41,9 @@ from .client import (
     said,
 )
 from .group import GroupOffsets, checked_group
-from .outage import Outage
+from .outage import Outage, Trouble
 from .reader import Reader
 from .sink import KafkaSink
-from .trouble import Trouble
 
 from kafka.errors import (  # isort: skip
     KafkaError,

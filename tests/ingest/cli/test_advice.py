@@ -19,6 +19,8 @@ def huge(tmp_path: Path) -> Path:
     """A store with one huge id, and a log of it."""
     with ingest.SqliteLog(tmp_path / "huge.log") as log:
         log.produce(ingest.types.UPDATES, ingest.encode_row(1, 4_000_000_000))
+    with ingest.SqliteLog(tmp_path / "more.log") as log:
+        log.produce(ingest.types.UPDATES, ingest.encode_row(1, 2))
     run("ingest", tmp_path / "huge.log", "--save", tmp_path / "huge.lpma")
     return tmp_path / "huge.lpma"
 
@@ -26,6 +28,7 @@ def huge(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", [
     ["export", "huge.lpma", "e.mtx"], ["plot", "degrees", "huge.lpma", "d.png"],
     ["ingest", "huge.log", "--track", "core", "-c", "state"],
+    ["ingest", "more.log", "--track", "core", "-c", "kept", "--from-store", "huge.lpma"],
 ])  # fmt: skip
 def test_a_huge_id(huge: Path, command: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(huge.parent)

@@ -25,6 +25,7 @@ from lpma.sharding import hash_names
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 JSON = ingest.Fields(weight="weight", time="time", kind="kind")
+MAPS = ingest.Fields("user", "item", "stars", time="at", kind="op", time_unit="s")
 
 
 def examples() -> list[tuple[str, str, str]]:
@@ -107,6 +108,7 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
     "bytes": of_record(),
     "msgpack names": of_record(names=True),
     "json": lambda data: record_said(ingest.decode_record(data, fields=JSON)),
+    "msgpack fields": lambda data: record_said(ingest.decode_record(data, fields=MAPS)),
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
     "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
     "result": lambda data: result_said(ingest.decode_result(data)),

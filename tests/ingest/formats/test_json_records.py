@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import Fields, RecordError
-from ingest.formats.json import MAX_DEPTH
+from ingest.formats.mapped import MAX_DEPTH
 from ingest.types import Record
 from lpma import Kind
 from tests.support.stream_model import SavedModel, weighted

@@ -28,7 +28,11 @@ WIDE = Fields(
 FLAT = Fields("user", "item", "score", "at", "op")
 ADDS = Fields("user", "item", time="at", time_unit="us", default_kind="delete")
 NESTED = Fields("a.b", "a", "a.b.c", "d.e", "d.f")  # of which some lie within others
-MAPPINGS = {"wide": WIDE, "flat": FLAT, "adds": ADDS, "nested": NESTED, "none": None}
+OURS = Fields(time="at", time_unit="s", default_weight=0.5)  # the ends by our own names
+PLAIN = Fields(weight="weight", time_unit="us")
+TURNED = Fields("dst", "query.src", "weight", kind="src")  # which give them another meaning
+MAPPINGS = {"wide": WIDE, "flat": FLAT, "adds": ADDS, "nested": NESTED, "ours": OURS,
+            "plain": PLAIN, "turned": TURNED, "none": None}  # fmt: skip
 
 Row = tuple[Any, ...]
 
@@ -101,7 +105,8 @@ MEANT = {"src": vertices, "dst": vertices, "weight": weights, "time": times, "ki
 
 @st.composite
 def objects(draw: st.DrawFn, fields: Fields) -> bytes:
-    """An object of JSON that may have those fields, and others, in any order."""
+    """An object of JSON, or a map of msgpack, that may have those fields, and others, in any
+    order."""
     content: list[tuple[str, Any]] = []
     for role, name in fields.of_topic().by_role().items():
         is_end = role in ("src", "dst")
@@ -115,8 +120,12 @@ def objects(draw: st.DrawFn, fields: Fields) -> bytes:
             name = steps[0]
         content.append((name, value))
     content += draw(st.lists(st.sampled_from(
-        [("more", {"deep": [1, [2.5, None]]}), ("at", None), ("user", 7), ("to", 5), ("a", {})]
-    ), max_size=2))  # fmt: skip
+        [("more", {"deep": [1, [2.5, None]]}), ("at", None), ("user", 7), ("to", 5), ("a", {}),
+         ("src", 3), ("dst", 4), ("weight", 2.0), ("time", 9), ("seq", 8), ("query", {"src": 5}),
+         ("query", "edge"), ("id", "q"), ("rows", None), ("epoch", 7)]
+    ), max_size=3))  # fmt: skip
+    if draw(st.booleans()):
+        return draw(maps(draw(st.permutations(content))))
     parts = [f"{json.dumps(n)}: {json.dumps(v)}" for n, v in draw(st.permutations(content))]
     data = ("{" + ", ".join(parts) + "}").encode()
     form = draw(st.integers(0, 30))
@@ -126,6 +135,28 @@ def objects(draw: st.DrawFn, fields: Fields) -> bytes:
     if form == 1:
         return data[:-1] + b', "x": "\xff"}'
     return data.replace(b"0", b"9" * 30) if form == 2 else data[: len(data) - (form == 3)]
+
+
+@st.composite
+def maps(draw: st.DrawFn, content: list[tuple[str, Any]]) -> bytes:
+    """These fields as a map of msgpack, some of them with what no JSON has."""
+    content = [*content, *((f"x{i}", i) for i in range(draw(st.sampled_from([0, 0, 0, 14]))))]
+    parts = [
+        bytes([0x80 + len(content)]) if len(content) < 16 else b"\xde\0" + bytes([len(content)])
+    ]
+    rare: Any = [b"a", msgpack.ExtType(5, b"ab"), msgpack.Timestamp(7), {5: 1}]
+    for name, value in content:
+        value = draw(st.sampled_from(rare)) if draw(st.integers(0, 20)) == 0 else value
+        try:
+            parts += [msgpack.packb(name), msgpack.packb(value)]
+        except (OverflowError, UnicodeEncodeError):
+            parts += [msgpack.packb(name), b"\xa2\xff\xff"]  # no UTF-8
+    data = b"".join(parts)
+    form = draw(st.integers(0, 20))
+    if form == 0:
+        at = draw(st.integers(0, len(data) - 1))
+        return data[:at] + bytes([draw(st.integers(0, 255))]) + data[at + 1 :]
+    return data + b"\0" if form == 1 else data[: len(data) - (form == 2)]
 
 
 @st.composite
@@ -155,6 +186,10 @@ def packed(draw: st.DrawFn) -> bytes:
 others = st.sampled_from([
     b"", b"\xc0", b"{}", ingest.encode_query("q", Kind.DEGREE, 1), ingest.encode_expire(7),
     ingest.encode_updates([1, 2], [3, 4]), b'{"src":1,"dst":' + b"[" * 400 + b"]" * 400 + b"}",
+    ingest.encode_updates([1, 2], [3, 4], time=[10, 2**62]), ingest.encode_row(1, 2, time=10**17),
+    b"\x83\xa4user\x01\xa4item\x02\xa1x" + b"\x91" * 400 + b"\0",
+    b"\x83\xa4user\x01\xa4item\x02\xa1x" + b"\x91" * 200 + b"\0",
+    b"\x83\xa4user\x01\xa4item\x02\xa1x\xda\x02\0" + "é".encode() * 256,
 ])  # fmt: skip
 
 
@@ -176,7 +211,7 @@ def test_it_says_what_the_codec_says(mapping: str, names: bool) -> None:
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
-@pytest.mark.parametrize("form", ["map", "array", "json"])
+@pytest.mark.parametrize("form", ["map", "array", "json", "mapped"])
 def test_rows_are_read(form: str, names: bool) -> None:
     """Good rows go no other way, however many bad ones stand among them."""
     rng = np.random.default_rng(3)
@@ -188,6 +223,9 @@ def test_rows_are_read(form: str, names: bool) -> None:
             values.append(msgpack.packb([u, v, 1.5, i]))
         elif form == "map":
             values.append(ingest.encode_row(u, v, 1.5, i, names=names))
+        elif form == "mapped":
+            extra = {f"x{i}": [{}] for i in range(i % 17)}
+            values.append(msgpack.packb({"user": u, "item": v, "score": 1, "at": i, **extra}))
         else:
             values.append(json.dumps({"user": u, "item": v, "score": 1, "at": i}).encode())
     assert check(values, FLAT, names) == 500
@@ -207,9 +245,9 @@ def test_no_bytes_hurt_it() -> None:
             u, v = (int(n) for n in rng.integers(0, 2**32 - 1, 2))
             time = int(rng.integers(-(2**62), 2**62)) if rng.integers(2) else None
             data = bytearray(ingest.encode_row(u, v, float(rng.normal()), time))
-            if turn % 2:
+            if turn % 3:
                 row = {"user": u, "item": v, "score": 1.5, "at": time}
-                data = bytearray(json.dumps(row).encode())
+                data = bytearray(json.dumps(row).encode() if turn % 3 == 1 else msgpack.packb(row))
             for _ in range(int(rng.integers(0, 4))):
                 data[int(rng.integers(len(data)))] = int(rng.integers(256))
             values.append(bytes(data[: int(rng.integers(1, len(data) + 40))]))
