@@ -24,8 +24,8 @@ from lpma.batch.columns import MAX_VERTEX
 from ...errors import SourceError
 from ...formats.kinds import FIELDS, UPDATE_KINDS
 from ...formats.names import DECIMALS
-from .comments import EXCEL
 from ...formats.times import UNITS
+from .comments import EXCEL
 from .reading import (
     MISSING,
     SKIP,
