@@ -146,7 +146,8 @@ class Graph:
         src, dst  vertices: integers, as arrays of one length n or as scalars, which are every row's
         weight    float[n], at most 1e30 in size, or one number for every row
         time      int64[n], milliseconds since 1970, or datetime64[n] or datetimes (UTC where they
-                  have no zone), or one for every row; None: now
+                  have no zone), or one for every row; None: now. Whole floats are the integers that
+                  they are, as they are of vertices
 
         Inserting an absent edge with weight w makes it if w > 0, and otherwise does nothing.
         An edge of weight v gets weight v + w; below 0 it is removed, at exactly 0 it stays:
@@ -631,7 +632,8 @@ class Graph:
         return self.num_vertices
 
     def __bool__(self) -> bool:
-        """Whether there is a vertex, without counting them."""
+        """Whether there is a vertex, without counting them: an empty graph is False, as a list and
+        a graph of NetworkX's are. Ask `graph is None` for whether there is a graph."""
         return self._lock.read(lambda: self._stores.out.num_slots > 0)
 
     def __contains__(self, v: Any) -> bool:

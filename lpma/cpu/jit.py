@@ -25,6 +25,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _Cache, _C
 from numba.core.runtime import rtsys
 
 from ..host import tell
+from ..signals import DeferredSignals
 from . import cache, ready
 from .boxing import KernelCompiler
 from .linked_functions import part, plainly_typed
@@ -65,7 +66,8 @@ class _Kept(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is read is compiled and needs the runtime alone: Numba's registries, half a second
-        of imports, wait until something is compiled."""
+        of imports, wait until something is compiled. Signals wait, too: LLVM calls back into Python
+        meanwhile, through ctypes, which drops what a handler raises there."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
@@ -87,6 +89,7 @@ class _KeptLazily(_Cache):
         return str(self._kept.cache_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        held = DeferredSignals(_Kept.load_overload.__code__)
         try:
             with telling.waiting():
                 return self._kept.load_overload(sig, target_context)
@@ -95,6 +98,10 @@ class _KeptLazily(_Cache):
             tell(f"{name} cannot be read from the cache, and is compiled again: {error!r}")
             cache.discard(self._kept.cache_path, self._kernel)
             return None
+        finally:
+            held.put_back()
+            if held.arrived:
+                held.deliver()
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel; one that cannot be kept serves this process all the same."""

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from ..backend.protocol import Place
 from ..errors import BrokenStore, ConcurrentWrite, LpmaError, OutOfMemory
-from .signals import DeferredSignals
+from ..signals import DeferredSignals
 from .stores import Stores
 
 Result = TypeVar("Result")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import lpma
-from lpma.cpu import cache
+from lpma.cpu import cache, column_kernels, jit
 from lpma.host import tell
 
 pytestmark = pytest.mark.integration
@@ -267,3 +269,13 @@ def test_a_line_that_nobody_can_read_does_no_harm(
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
     tell("something")
+
+
+def test_an_interrupt_while_a_kernel_is_read_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM calls back through ctypes, which drops what is raised there."""
+    callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(jit._Kept, "_load_overload", lambda self, *of: callback())
+    kernel = column_kernels.list_rows
+    with pytest.raises(KeyboardInterrupt):
+        kernel._cache.load_overload(None, kernel.targetctx)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

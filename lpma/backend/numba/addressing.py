@@ -40,10 +40,11 @@ from ...cpu.instructions import (
     store_u64,
     trailing_zeros,
 )
-from ...cpu.jit import inlined
+from ...cpu.jit import ZERO, inlined
 
 MARKER = np.uint64(0xFFFFFFFF)  # the dst half of a vertex marker's key
 FEW_SLOTS = 12
+NEAR = 4  # segments in which the end of a row is looked for before the tree is asked
 EVERY = (1 << GROUP) - 1  # of a group
 
 Slot = tuple[int, int, int]  # the addresses of its key, its weight and its time
@@ -345,12 +346,14 @@ def slots_between(v: View, first: int, last: int) -> int:
 def slots_until(v: View, rank: int, position: int, end: np.uint64) -> int:
     """How many slots there are from (rank, position) on with keys below `end`. REQUIRES:
     `first_at_or_after` gave the place for a key that is not above `end`."""
-    leaves = 1 << v.m
-    if rank == leaves:
-        return 0
-    count = count_of(v, leaves + rank)
-    here = lower_bound(v, segment_at(v, rank)[0], count, end)
-    if here < count:  # most rows end in the segment that they begin in
-        return here - position
+    leaves, n = 1 << v.m, ZERO
+    for _ in range(NEAR):  # most rows end in the segment that they begin in, or in the next
+        if rank == leaves:
+            return n
+        count = count_of(v, leaves + rank)
+        here = lower_bound(v, segment_at(v, rank)[0], count, end)
+        if here < count:
+            return n + here - position
+        rank, position, n = rank + 1, ZERO, n + count - position
     last, there = first_at_or_after(v, end)
-    return count - position + slots_between(v, rank + 1, last) + there
+    return n + slots_between(v, rank, last) + there

@@ -20,13 +20,12 @@ __device__ __forceinline__ Source source_of(i64 rows, int direction, int checked
   return {made ? made : rows * (direction == BOTH ? 2 : 1), made, direction, checked};
 }
 
-struct Bad {
-  bool kind, vertex, hops;
-};
-
-__device__ __forceinline__ Bad bad_row(int kind, u32 u, u32 v) {
-  return {kind > LAST_KIND, u > MAX_VERTEX || v > MAX_VERTEX,
-          kind == HOPS && (v < 1 || v > MAX_HOPS)};
+// Do count(word) for each word of the report that counts a row like this.
+template <class Count>
+__device__ __forceinline__ void count_if_bad(int kind, u32 u, u32 v, Count count) {
+  if (kind > LAST_KIND) count(BAD_KIND);
+  if (u > MAX_VERTEX || v > MAX_VERTEX) count(BAD_VERTEX);
+  if (kind == HOPS && (v < 1 || v > MAX_HOPS)) count(BAD_HOPS);
 }
 
 // back: the key is seen from the target; second: it is the second key of its row.

@@ -54,6 +54,13 @@ __device__ __forceinline__ void tell(i64* answer, i64 ticket, i64 candidates, i6
   *(volatile i64*)answer = ticket;
 }
 
+// Count the threads of a block that met a bad id. For whole blocks.
+__device__ __forceinline__ void count_bad_ids(bool is_bad, u32* seen) {
+  u32 bad = __syncthreads_count(is_bad);
+  if (threadIdx.x == 0 && bad) atomicAdd(seen, bad);
+  __threadfence();
+}
+
 // The rows of every query, as find(query, vertex) locates them: indptr[0 … n], and where each query
 // begins. MARKER, which is not a vertex, has no rows, and is counted for the host; with `ticket` 0
 // the host is told nothing. Blocks count such vertices in the second word of `status`, before they
@@ -66,14 +73,9 @@ __device__ __forceinline__ void locate_queries(const u32* vertices, i64 n, i64* 
   u32* bad = (u32*)status + 1;
   i64 query = i64(tile) * blockDim.x + threadIdx.x;
   Located found = {{0, 0}, LIGHT, 0};
-  if (query < n) {
-    if (vertices[query] != MARKER) {
-      found = find(query, vertices[query]);
-    } else {
-      atomicAdd(bad, 1u);
-      __threadfence();
-    }
-  }
+  u32 vertex = query < n ? vertices[query] : 0;
+  count_bad_ids(vertex == MARKER, bad);
+  if (query < n && vertex != MARKER) found = find(query, vertex);
   u64 row = grid_prefix<THREADS>(status, tile, found.rows);
   if (query >= n) return;
   begin[query] = found.begin;

@@ -13,10 +13,8 @@
 // Tell the host how many threads of the grid met a bad id, once all have looked. For whole blocks.
 __device__ __forceinline__ void tell_bad_ids(bool is_bad, u32* seen, i64* answer, i64 ticket) {
   if (!ticket) return;
-  u32 bad = __syncthreads_count(is_bad);
+  count_bad_ids(is_bad, seen);
   if (threadIdx.x) return;
-  if (bad) atomicAdd(seen, bad);
-  __threadfence();
   if (atomicAdd(seen + 1, 1u) + 1 < gridDim.x) return;
   seen[1] = 0;
   tell(answer, ticket, 0, 0, atomicExch(seen, 0u));

@@ -45,12 +45,8 @@ __device__ __forceinline__ void make_tile(const Batch& b, const Work& w, const S
   for (int j = 0; j < A_THREAD; ++j) {
     u32 i = j * THREADS + threadIdx.x, at = first + i;
     bool second = source.direction == BOTH && (at & 1);
-    if (!source.checked && !second && at < source.n) {
-      Bad bad = bad_row(kind[j], src[j], dst[j]);
-      if (bad.kind) add_to(w, BAD_KIND, 1);
-      if (bad.vertex) add_to(w, BAD_VERTEX, 1);
-      if (bad.hops) add_to(w, BAD_HOPS, 1);
-    }
+    if (!source.checked && !second && at < source.n)
+      count_if_bad(kind[j], src[j], dst[j], [&](int word) { add_to(w, word, 1); });
     bool back = second || source.direction == REVERSE;
     u64 key = key_of(src[j], dst[j], kind[j], back, second);
     rows += __syncthreads_count(key != NO_KEY);

@@ -63,13 +63,6 @@ __device__ __forceinline__ u32 own_quarter() { return threadIdx.x / DIGITS; }
 
 // Keys -----------------------------------------------------------------------------------------
 
-__device__ __forceinline__ void validate(int kind, u32 u, u32 v, u32* noted) {
-  Bad bad = bad_row(kind, u, v);
-  if (bad.kind) atomicAdd(&noted[BAD_KIND], 1u);
-  if (bad.vertex) atomicAdd(&noted[BAD_VERTEX], 1u);
-  if (bad.hops) atomicAdd(&noted[BAD_HOPS], 1u);
-}
-
 __device__ __forceinline__ void read_rows(const u64* words, const u32* places, Span span,
                                           Rows& rows) {
 #pragma unroll
@@ -115,7 +108,8 @@ __device__ __forceinline__ void make_rows(const Batch& b, const Work& w, const S
     if (!s.made) {
       u32 u = key_src(rows.word[i]), v = key_dst(rows.word[i]);
       int kind = rows.to[i];
-      if (in && !s.checked && !second) validate(kind, u, v, noted);
+      if (in && !s.checked && !second)
+        count_if_bad(kind, u, v, [&](int word) { atomicAdd(&noted[word], 1u); });
       rows.word[i] = key_of(u, v, kind, second || s.direction == REVERSE, second);
     }
     bool is = rows.word[i] != NO_KEY;

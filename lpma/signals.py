@@ -1,4 +1,5 @@
-"""SIGINT and SIGTERM are deferred until a batch is applied: Ctrl-C never leaves half of one.
+"""SIGINT and SIGTERM are deferred until a batch is applied: Ctrl-C never leaves half of one. So are
+they until a kernel is read from the cache (cpu/jit.py), where what a handler raises would be lost.
 
 Python runs signal handlers in the main thread, between any two of its instructions. While that
 thread applies a batch, a handler of ours stands in for the program's own, notes what arrives, and
