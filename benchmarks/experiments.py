@@ -84,7 +84,6 @@ ON_GPU = {
     "gpu-structure": "algorithms.gpu_structure:gpu_structure",
     "gpu-triangles": "algorithms.triangles:gpu_triangles",
     "gpu-truss": "papers.truss:gpu_truss",
-    "gpu-truss-rounds": "papers.truss_rounds:gpu_truss_rounds",
     "gpu-diversity": "algorithms.diversity:gpu_diversity",
     "kcore-table2": "papers.kcore:table2",
     "kcore-table3": "papers.kcore:table3",

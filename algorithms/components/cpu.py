@@ -9,7 +9,7 @@ their other edges, since the far ends process them.
 That needs every edge at both ends. If only out-edges are at hand, every edge is linked, which costs
 less than a transpose: nearly all find both ends in one tree.
 
-A graph of less than `pieces.FEW` entries takes one thread and one compiled call.
+A graph of less than `pieces.FEW` entries takes one thread.
 
 Threads hook by compare-and-swap, and only roots, so no hook is lost. A parent only changes to a
 smaller member of the same tree; a thread that reads an old one comes to the same root. So labels
@@ -45,10 +45,8 @@ def components(rows: ScatteredRows, is_symmetric: bool) -> Array:
     parent = np.arange(rows.num_rows, dtype=np.int32)
     members = np.zeros(len(parent) if is_symmetric else 0, np.int32)  # of trees, in a sample
     arrays = *rows[:3], parent
-    if rows.size < pieces.FEW:
-        _alone(*arrays, members)
-        return parent
-    parts = pieces.even_rows(len(parent))
+    n = len(parent)
+    parts = [(0, n)] if rows.size < pieces.FEW else pieces.even_rows(n)
     run_all(_link_first, [(*part, *arrays) for part in parts])
     run_all(compress, [(*part, parent) for part in parts])
     largest = _largest_tree(parent, members)
@@ -134,16 +132,6 @@ def compress(first: int, last: int, parent: Array) -> None:
         while root >= 0 and root != parent[root]:
             root = parent[root]
         own[i] = root
-
-
-@compiled
-def _alone(starts: Array, ends: Array, entries: Array, parent: Array, members: Array) -> None:
-    """All of `components`, by one thread."""
-    n = len(parent)
-    _link_first(0, n, starts, ends, entries, parent)
-    compress(0, n, parent)
-    _link_rest(0, n, starts, ends, entries, parent, _largest_tree(parent, members))
-    compress(0, n, parent)
 
 
 @compiled

@@ -113,12 +113,8 @@ def intersecting(rows: EdgeRows, support: Array) -> tuple[int, tuple[Any, ...]]:
     return driver.number(items), (*rows, n, m, filters, longs, len(longs))
 
 
-def peel(
-    kernel: str, support: Array, until: int, items: int, triangles: tuple[Any, ...],
-    file: str = FILE,
-) -> Array:  # fmt: skip
-    """Run a kernel of truss.cu, or of another file, whose queue has at most `items`. Takes over
-    `support`."""
+def peel(kernel: str, support: Array, until: int, items: int, triangles: tuple[Any, ...]) -> Array:
+    """Run a kernel of truss.cu, whose queue has at most `items`. Takes over `support`."""
     m = len(support)
     truss = cupy.full(m, until, np.int32)
     # It is filled on the device: a copy from the host would take pinned memory, whose allocation
@@ -126,7 +122,7 @@ def peel(
     control = driver.zeros(CONTROL_WORDS, np.int64)
     control[LIVING] = m
     launch.run_together(
-        file, kernel, m // EDGES_PER_THREAD,
+        FILE, kernel, m // EDGES_PER_THREAD,
         support, driver.zeros(m, np.uint8), truss, cupy.empty(items, np.uint64),
         cupy.arange(m, dtype=np.int32), cupy.empty(m, np.int32), control, until, *triangles,
     )  # fmt: skip

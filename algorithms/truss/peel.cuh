@@ -30,9 +30,6 @@
 //                        hold, `size` of them, by the whole warp at once, with f < 0 on lanes
 //                        without one
 // PIECE, MOST_SHIFT      an item's candidates; into 1 << MOST_SHIFT parts it is split at most
-//
-// Watch, another parameter, is told of levels and rounds by all threads; whoever measures a run
-// passes one (benchmarks/papers/truss_rounds.cu).
 #pragma once
 #include "lpma/cuda/steps.cuh"
 #include "lpma/cuda/work_queue.cuh"
@@ -169,15 +166,10 @@ __device__ __forceinline__ void one_round(const Peeling& p, const Triangles& tri
   }
 }
 
-struct Unwatched {
-  __device__ void window(i64, i32) {}
-  __device__ void round(const Peeling&, i32, i64, i64) {}
-};
-
 // Find the truss numbers below `until`. The edges that live at the end keep the numbers that they
 // were given.
-template <class Triangles, class Watch = Unwatched>
-__device__ void peel(const Peeling& p, Triangles& triangles, i64 until, Watch watch = {}) {
+template <class Triangles>
+__device__ void peel(const Peeling& p, Triangles& triangles, i64 until) {
   i64 gone = 0, going = 0;  // items of the queue before these places are GONE, or GOING
   i64 count = i64(p.control->living);
   i32 *living = p.living, *spare = p.spare;
@@ -189,7 +181,6 @@ __device__ void peel(const Peeling& p, Triangles& triangles, i64 until, Watch wa
     spare = living, living = kept;
     count = i64(found.living);
     i32 least = NO_SUPPORT - found.lowness;
-    watch.window(count, least);
     if (count == 0 || least + 2 >= until) return;
     if (triangles.shrink(p, count)) grid_sync();
     Near near = {spare, &window->near, least + 1 + least / 8};
@@ -207,7 +198,6 @@ __device__ void peel(const Peeling& p, Triangles& triangles, i64 until, Watch wa
         going = queued;
         grid_sync();  // all fates are set
         if (gone == going) break;
-        watch.round(p, level, gone, going);
         one_round(p, triangles, level, near, gone, going);
       }
     }

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import algorithms
 from algorithms.diversity.model import MODELS
 from lpma import Snapshot
 
 from .. import device, workloads_gpu
+from ..keys import ends_of
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, alone
 from .graphs import bare, undirected
@@ -47,8 +46,7 @@ def gpu_diversity(setting: Setting) -> Report:
 def graph(scale: int, draws: int) -> Snapshot:
     """Drawn on the device."""
     keys = workloads_gpu.rmat(scale, draws, 0, draws).keys
-    src, dst = keys >> np.uint64(32), keys & np.uint64(2**32 - 1)
-    return undirected(src.astype(np.uint32), dst.astype(np.uint32), "cuda")
+    return undirected(*ends_of(keys), "cuda")
 
 
 def _row(s: Snapshot, model: str, scale: int, before: int) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 import lpma
 from ingest import datasets
 from ingest.datasets import generators
@@ -20,7 +18,7 @@ from lpma.arrays import to_host
 from lpma.snapshot.columns import ARRAYS
 
 from .. import workloads_gpu
-from ..keys import Array
+from ..keys import Array, ends_of
 from ..report import Report, Setting
 
 DRAWS, DRAWS_OF_20 = 16, 18_000_000
@@ -56,12 +54,10 @@ def streamed(scale: int, draws: int) -> tuple[lpma.Graph, Snapshot]:
     import cupy
 
     keys = workloads_gpu.rmat(scale, draws, 0, draws).keys
-    low, half = np.uint64(2**32 - 1), np.uint64(32)
     cupy.get_default_memory_pool().free_all_blocks()
     graph = lpma.Graph(weight_dtype=None, times=False, device="cuda")
     for first in range(0, len(keys), INSERTED):
-        batch = keys[first : first + INSERTED]
-        graph.insert((batch >> half).astype(np.uint32), (batch & low).astype(np.uint32))
+        graph.insert(*ends_of(keys[first : first + INSERTED]))
     return graph, graph.snapshot()
 
 

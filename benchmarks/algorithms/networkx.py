@@ -22,6 +22,7 @@ from ..keys import Array
 from ..report import Report, Setting
 from ..stopwatch import NAN, Kernel, WrongAnswer, measure, plain
 from .graphs import DRAWS, SEED, real, rmat
+from .libraries import entries
 
 ROUNDS, BUDGET_S = 3, 12.0
 PAIRS = 100_000  # that link prediction scores
@@ -74,15 +75,11 @@ def _graphs(quick: bool) -> Iterator[tuple[str, Any]]:
 
     scale = 10 if quick else 16
     if not quick:
-        yield "email-Enron", _filled(nx.Graph(), _ends(real("email-Enron", "cpu")))
-    src, dst = _ends(rmat(scale, "cpu"))
+        yield "email-Enron", _filled(nx.Graph(), entries(real("email-Enron", "cpu")))
+    src, dst = entries(rmat(scale, "cpu"))
     yield f"RMAT {scale}", _filled(nx.Graph(), (src, dst))
     kept = np.random.default_rng(SEED).random(len(src)) < 0.5
     yield f"RMAT {scale}, directed", _filled(nx.DiGraph(), (src[kept], dst[kept]))
-
-
-def _ends(s: Any) -> tuple[Array, Array]:
-    return np.repeat(np.arange(s.num_rows), np.diff(s.indptr)), s.indices
 
 
 def _filled(graph: Any, ends: tuple[Array, Array]) -> Any:

@@ -24,7 +24,7 @@ from algorithms.views.directed import present, transposed
 from lpma import Snapshot
 
 from .. import workloads_gpu
-from ..keys import Array
+from ..keys import Array, ends_of
 from ..report import Report, Setting
 from ..stopwatch import WrongAnswer, measure, median, on_device, plain
 from .graphs import INSERTED, bare
@@ -64,7 +64,7 @@ def _stream(scale: int, kind: str, more: int) -> Any:
 
     draws = _draws(scale, kind) + more
     keys = workloads_gpu.rmat(scale, draws, 0, draws).keys
-    source, target = _ends(keys)
+    source, target = ends_of(keys)
     keys = keys[source != target]
     del source, target
     cupy.get_default_memory_pool().free_all_blocks()
@@ -78,13 +78,8 @@ def _draws(scale: int, kind: str) -> int:
 def _loaded(keys: Any, kind: str) -> lpma.Graph:
     graph = lpma.Graph(directed=kind == "directed", weight_dtype=None, times=False, device="cuda")
     for first in range(0, len(keys), INSERTED):
-        graph.insert(*_ends(keys[first : first + INSERTED]))
+        graph.insert(*ends_of(keys[first : first + INSERTED]))
     return graph
-
-
-def _ends(keys: Any) -> tuple[Any, Any]:
-    low, half = np.uint64(2**32 - 1), np.uint64(32)
-    return (keys >> half).astype(np.uint32), (keys & low).astype(np.uint32)
 
 
 def _row(graph: lpma.Graph) -> dict[str, Any]:
@@ -150,9 +145,9 @@ def _tracked(scale: int, batch: int) -> Iterator[dict[str, Any]]:
         taken: dict[str, list[float]] = {"update": [], "rows": [], "ranks": [], "anew": []}
         updated = 0
         for i in range(GPU_WARMUP + BATCHES):
-            graph.insert(*_ends(keys[at : at + new]))
+            graph.insert(*ends_of(keys[at : at + new]))
             if new < batch:
-                graph.delete(*_ends(keys[cupy.asarray(rng.integers(0, at, batch - new))]))
+                graph.delete(*ends_of(keys[cupy.asarray(rng.integers(0, at, batch - new))]))
             at += new
             seconds, record = on_device(tracker.update)
             anew, ranks = on_device(

@@ -7,15 +7,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from algorithms.sharded import Part
 from lpma import Graph
 from lpma.arrays import array_module
 from lpma.sharding import owners_of
 
 from .. import workloads, workloads_gpu
-from ..keys import Array
+from ..keys import Array, ends_of
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,7 @@ class Drawn:
     def ends(self, on_device: bool) -> tuple[Array, Array]:
         """Both directions of every edge, without loops."""
         if on_device:
-            keys = getattr(workloads_gpu, self.name)(self.scale, 0, self.edges).keys
-            src, dst = (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+            src, dst = ends_of(getattr(workloads_gpu, self.name)(self.scale, 0, self.edges).keys)
         else:
             src, dst = getattr(workloads, self.name)(self.scale, 0, self.edges).stream(
                 0, self.edges

@@ -24,6 +24,7 @@ from lpma.sharding import owners_of
 
 from .. import device, workloads_gpu
 from ..device import on_each
+from ..keys import ends_of
 from ..report import Report, Setting
 from ..stopwatch import NAN, WrongAnswer, median
 from ..stores.gpu.race import Wait, together
@@ -72,7 +73,7 @@ def _rate(scale: int, batch: int, count: int) -> float:
 
         with cupy.cuda.Device(number):
             keys = workloads_gpu.rmat(scale, 0, batch * (BATCHES + WARM_UP)).keys
-            src, dst = _ends(keys)
+            src, dst = ends_of(keys)
             graph = Graph(device=f"cuda:{number}")
             for turn in range(BATCHES + WARM_UP):
                 if turn == WARM_UP:
@@ -159,7 +160,7 @@ def _graph(size: Size, number: int, count: int, directed: bool = True) -> Graph:
     undirected."""
     import cupy
 
-    src, dst = _ends(workloads_gpu.rmat(size.scale, 0, size.edges).keys)
+    src, dst = ends_of(workloads_gpu.rmat(size.scale, 0, size.edges).keys)
     if directed:
         src, dst = cupy.concatenate((src, dst)), cupy.concatenate((dst, src))
         own = owners_of(src, count) == number
@@ -168,7 +169,3 @@ def _graph(size: Size, number: int, count: int, directed: bool = True) -> Graph:
     for start in range(0, len(src), 1 << 24):
         graph.insert(src[start : start + (1 << 24)], dst[start : start + (1 << 24)])
     return graph
-
-
-def _ends(keys: Any) -> tuple[Any, Any]:
-    return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)

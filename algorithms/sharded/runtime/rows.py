@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arrays import array_module, on_device
+from lpma.arrays import array_module, on_device, row_numbers
 from lpma.cpu.instructions import data, load_u32, move_bytes
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
@@ -23,13 +23,17 @@ from ...arrays import Array, starts_of
 def places_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
     """int64[k+1]: where each of these rows starts when packed; and int64: the place of each packed
     entry in the CSR."""
-    xp = array_module(indptr)
     first = indptr[rows]
     starts = starts_of(indptr[rows + np.uint32(1)] - first)
-    total = int(starts[-1])
-    within = xp.arange(total)
-    of = xp.searchsorted(starts[1:], within, side="right")
-    return starts, within + (first - starts[:-1])[of]
+    return starts, _places(starts, first)
+
+
+def _places(starts: Array, first: Array) -> Array:
+    """int64: of the entries of packed rows, which start at `starts`, the places in rows that start
+    at `first`."""
+    places: Array = array_module(starts).arange(int(starts[-1]))
+    places += (first - starts[:-1])[row_numbers(starts, len(places))]
+    return places
 
 
 def packed(indptr: Array, rows: Array, columns: Sequence[Array | None]) -> tuple[Any, ...]:
@@ -92,11 +96,7 @@ def put_by_places(
     place: Array, rows: Array, lengths: Array, columns: list[tuple[Any, Any]]
 ) -> None:
     """The same, scattered by places."""
-    xp = array_module(place)
-    starts = starts_of(lengths)
-    within = xp.arange(int(starts[-1]))
-    of = xp.searchsorted(starts[1:], within, side="right")
-    places = within + (place[rows] - starts[:-1])[of]
+    places = _places(starts_of(lengths), place[rows])
     for column, made in columns:
         made[places] = column
 

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lpma.cpu.instructions import prefetch
 from lpma.cpu.jit import compiled
 from lpma.cpu.pieces import by_rows
 from lpma.pma.keys import HALF, LOW
@@ -43,7 +42,6 @@ QUEUED, FELL, LOOSE = 1, 2, 4  # marks
 READS = 4  # entries of a row, read once, in the time of one of a list, read several times
 SPARE = 4  # a list has room for a quarter more neighbours than there are, and for four
 BLOCK = 32  # entries that are compared without a branch
-AHEAD = 16  # vertices whose lists, and edges whose ends, are prefetched before their turn
 ALIVE = np.int32(2**31 - 1)  # the layer of vertices that are reached and not evicted
 SETTLED = np.int32(ALIVE - (1 << 20))  # layers from here to ALIVE: of rising vertices, temporarily
 # Words of a state, int64[3]: the next layers behind and before all others; entries left to read.
@@ -203,7 +201,6 @@ def _tidy_all(
     entries: Array,
 ) -> None:  # fmt: skip
     for i in range(count):
-        _fetch_list(loose, i, count, near, starts, entries)
         u = np.int64(loose[i])
         _tidy(u, held[u], numbers, near, starts, entries)
 
@@ -384,7 +381,6 @@ def _count_deleted(deleted: Array, n: int, order: Order) -> None:
     """Remove deleted edges from the counts and lists of their ends, by the order before."""
     numbers, layer, after, support, near, starts, entries = order
     for i in range(len(deleted)):
-        _fetch_ends(deleted, i, numbers, layer, near, starts, entries)
         u, v = np.int64(deleted[i] >> HALF), np.int64(deleted[i] & LOW)
         if u < n:
             after[u] -= _is_after(v, u, numbers, layer)
@@ -397,42 +393,10 @@ def _count_inserted(inserted: Array, order: Order) -> None:
     """Add inserted edges to the counts and lists of their ends, by the order before."""
     numbers, layer, after, support, near, starts, entries = order
     for i in range(len(inserted)):
-        _fetch_ends(inserted, i, numbers, layer, near, starts, entries)
         u, v = np.int64(inserted[i] >> HALF), np.int64(inserted[i] & LOW)
         after[u] += _is_after(v, u, numbers, layer)
         if numbers[v] >= numbers[u]:
             _put_in(u, v, numbers[v] == numbers[u], support, near, starts, entries)
-
-
-@compiled
-def _fetch_ends(
-    edges: Array, i: int, numbers: Array, layer: Array, near: Array, starts: Array, entries: Array
-) -> None:
-    """Prefetch what is read of the ends of the edge AHEAD places after edge i."""
-    edge = edges[min(i + AHEAD, len(edges) - 1)]
-    u, v = np.int64(edge >> HALF), np.int64(edge & LOW)
-    prefetch(numbers.ctypes.data + 4 * u)
-    prefetch(numbers.ctypes.data + 4 * v)
-    prefetch(layer.ctypes.data + 4 * u)
-    prefetch(layer.ctypes.data + 4 * v)
-    prefetch(near.ctypes.data + 4 * u)
-    prefetch(starts.ctypes.data + 8 * u)
-    soon = np.int64(edges[min(i + AHEAD // 2, len(edges) - 1)] >> HALF)
-    prefetch(entries.ctypes.data + 4 * starts[soon])
-
-
-@compiled
-def _fetch_list(
-    queue: Array, i: int, last: int, near: Array, starts: Array, entries: Array
-) -> None:
-    """Prefetch where the list of the vertex AHEAD places after queue[i] is, and the first entries
-    of the one half as far ahead. last: the queue's length."""
-    far = np.int64(queue[min(i + AHEAD, last - 1)])
-    prefetch(near.ctypes.data + 4 * far)
-    prefetch(starts.ctypes.data + 8 * far)
-    first = entries.ctypes.data + 4 * starts[queue[min(i + AHEAD // 2, last - 1)]]
-    prefetch(first)
-    prefetch(first + 64)
 
 
 @compiled
@@ -478,7 +442,6 @@ def _reach(reached: Array, total: int, order: Order, state: Array) -> int:
     numbers, layer, after, _, near, starts, entries = order
     i = 0
     while i < total and state[LEFT] >= 0:
-        _fetch_list(reached, i, total, near, starts, entries)
         u = np.int64(reached[i])
         i += 1
         k, here = numbers[u], layer[u]
@@ -509,7 +472,6 @@ def _count(reached: Array, total: int, evicted: Array, order: Order, state: Arra
         layer[u] = ALIVE
     last = 0
     for i in range(total):
-        _fetch_list(reached, i, total, near, starts, entries)
         u = np.int64(reached[i])
         count = support[u] - near[u]
         for w in entries[starts[u] : starts[u] + near[u]]:
@@ -535,7 +497,6 @@ def _raise(reached: Array, total: int, queue: Array, order: Order, state: Array)
             rising += 1
     depth = _settle(reached[:rising], queue, order)
     for i in range(rising):
-        _fetch_list(reached, i, rising, near, starts, entries)
         u = reached[i]
         _relist(np.int64(u), numbers, layer, support, near, starts, entries)
     again = 0
@@ -603,7 +564,6 @@ def _waves(queue: Array, last: int, wave: int, more: int, order: Order) -> int:
     while first < last and wave < ALIVE - 1:
         end = last
         for i in range(first, end):
-            _fetch_list(queue, i, end, near, starts, entries)
             u = np.int64(queue[i])
             most = numbers[u] + more
             for w in entries[starts[u] : starts[u] + near[u]]:

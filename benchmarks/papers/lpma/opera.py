@@ -17,7 +17,7 @@ import lpma
 from ingest.datasets import generators
 from lpma import Columns
 
-from ...keys import Array, distinct, keys_of
+from ...keys import Array, distinct, ends_of, keys_of
 from ...report import Report, Setting
 from ...stopwatch import WrongAnswer, median, on_device, on_host
 from ...stores.gpu.base import Ours
@@ -80,7 +80,7 @@ def _row(name: str, keys: Array, vertices: int, size: int) -> dict[str, Any]:
     base = distinct(keys[:first])
     graphs = {way: lpma.Graph(device="cpu", times=False) for way in ("mixed", "parts", "serial")}
     for graph in graphs.values():
-        graph.insert(base >> np.uint64(32), base & np.uint64(0xFFFFFFFF))
+        graph.insert(*ends_of(base))
     versions, rng = Versions(base), np.random.default_rng(size)
     by_versions: list[float] = []
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import workloads_gpu
-from ...keys import Array
+from ...keys import Array, ends_of
 from ...report import Report, Setting
 from ...stopwatch import Kernel, WrongAnswer, measure, on_device
 from ...workloads_gpu import Stream
@@ -61,8 +61,8 @@ def _verify(store: Ours, stream: Stream, gone: Array) -> None:
     removed = cupy.zeros(stream.vertices, bool)
     removed[cupy.asarray(gone)] = True
     keys = stream.base()
-    src, dst = keys >> np.uint64(32), keys & np.uint64(2**32 - 1)
-    left = keys[~(removed[src.astype(cupy.int64)] | removed[dst.astype(cupy.int64)])]
+    src, dst = ends_of(keys)
+    left = keys[~(removed[src] | removed[dst])]
     if store.graph.num_edges != len(left):
         raise WrongAnswer(f"{store.graph.num_edges:,} edges left, expected {len(left):,}")
     store.verify(left)
