@@ -313,6 +313,32 @@ class Reading:
         }
 
 
+def reading_of_indices(
+    path: object,
+    format: str,
+    columns: tuple[str, ...],
+    size: int,
+    asked: Asked,
+    first: int = 0,
+    **more: Any,
+) -> Reading:
+    """The reading of a file whose columns from `first` on are, by its format, the ends, counted
+    from 1 up to `size`, and a weight, if there is one. more: as Reading has it. Raises SourceError
+    if the caller names columns."""
+    if said := {name for name in asked.by_field().values() if name != "none"}:
+        raise SourceError(
+            f"{path}: no column {min(map(str, said))!r}: a file of {format} says itself what its "
+            "numbers are: name no columns"
+        )
+    places = dict(zip(("src", "dst", "weight"), range(first, len(columns)), strict=False))
+    if asked.fields.weight == "none":
+        places.pop("weight", None)
+    return Reading(
+        str(path), format, columns, places, base=1, limit=min(MAX_VERTEX, size - 1),
+        named=bool(asked.names), chosen=first, **more,
+    )  # fmt: skip
+
+
 def said_unused(names: Sequence[str]) -> str:
     """How many columns are not used, and the first of them."""
     more = ", …" if len(names) > MAX_SHOWN else ""
