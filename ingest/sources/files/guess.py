@@ -29,6 +29,7 @@ from .reading import (
     MISSING,
     SKIP,
     UNITS,
+    VERTEX_IDS,
     Asked,
     Reading,
     Times,
@@ -39,6 +40,7 @@ from .reading import (
     is_number,
     place_of,
     places_by_alias,
+    plain_names,
     whole_text,
 )
 
@@ -434,7 +436,8 @@ def _places(
         free = [i for i in range(len(columns)) if i not in {*guessed.values(), *given.values()}]
         if pair is not None and not {"src", "dst"} <= given.keys():
             raise SourceError(_either_way(path, *pair))
-        if len(free) == 2 and not {"src", "dst"} & ({*guessed} | {*given}):
+        is_of_vertices = not VERTEX_IDS.isdisjoint(plain_names(columns[:1]))
+        if len(free) == 2 and not is_of_vertices and not {"src", "dst"} & {*guessed, *given}:
             guessed |= {"src": free[0], "dst": free[1]}  # the others are known
     elif not exactly:
         guessed = _by_number(body, len(columns))

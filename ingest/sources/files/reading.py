@@ -24,7 +24,7 @@ from ...fields import Fields, TimeUnit
 from ...formats.kinds import FIELDS
 from ...formats.times import millisecond
 
-_TYPE = re.compile(r"(?<=.):\w+(\[\])?$|(?<=_id)\([^()]*\)$")  # behind a column's name
+_TYPE = re.compile(r"(?<=.):\w+(\[\]|\([^()]*\))?$|(?<=id)\([^()]*\)$")  # behind a name
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
@@ -60,6 +60,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 EITHER_WAY = (("head", "tail"), ("subject", "object"))  # of which no order is agreed on
 TWO_KINDS = {"item", "item_id", "itemid", "product", "movie", "movieid", "movie_id", "song",
              "artist", "book", "page", "group", "tag", "business"}  # fmt: skip
+VERTEX_IDS = {"id", "~id", ":id", "nodeid", "node_id", "vertex_id"}  # of tables of vertices
 KIND_NAMES = ("kind", "op", "operation")  # of columns that may say what each row does
 
 
