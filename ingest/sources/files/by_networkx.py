@@ -34,8 +34,8 @@ def said_before(path: Path, format: str) -> str | None:
     time = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
     return (
         f"{path.name}: {size_of(size)} of {CALLED[format]} are read by networkx, which holds the "
-        f"graph whole: this takes some {time} and {size_of(MEMORY * size)} of memory; a .csv of its "
-        "edges is read as it comes"
+        f"graph whole: this takes some {time} and {size_of(MEMORY * size)} of memory; a .csv of "
+        "its edges is read as it comes"
     )
 
 
