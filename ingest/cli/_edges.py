@@ -18,6 +18,7 @@ from lpma.batch.columns import Columns
 from lpma.interop.edges import lost_weights
 
 from .. import graphs
+from ..errors import SourceError
 from ..graphs import BATCH_SIZE
 from ..sources.files.edges import EdgeFile, as_source_errors
 from ..sources.files.left_out import LeftOut
@@ -130,7 +131,11 @@ def find_edges(
     if source == "-" or is_pipe(Path(source)):
         folder = tempfile.TemporaryDirectory(prefix="lpma-")
         what = "stdin" if source == "-" else source
-        edges = _file_edges(_saved(source, Path(folder.name)), directed, options, screen, what)
+        path = _saved(source, Path(folder.name))
+        try:
+            edges = _file_edges(path, directed, options, screen, what)
+        except SourceError as error:
+            raise SourceError(str(error).replace(str(path), what)) from error
         edges.held = folder
         return edges
     if is_stream(source):

@@ -7,10 +7,10 @@
     both ways    undirected, and the file has each edge in both directions; one of them is kept
     bipartite    left ids and right ids are counted apart; the right follow the left in the graph
 
-`layout` is "snap" (text; `columns` names its fields), "csv" (with a header; `columns` says which of
-its names are ours), "konect" (a tar.bz2 with a text file `out.NAME`), "dimacs" (.gr: `a u v w`
-lines) or "npz": the source's own file cannot be read here, so that the graph must be converted and
-put into LPMA_DATA or the cache. `sha256` is that of the reference `NAME.npz`, where there is one.
+`layout` is "file" (`columns` names the fields of text, or says which names of its header are ours;
+None: the file says it), "konect" (a tar.bz2 with a text file `out.NAME`) or "npz": the source's own
+file cannot be read here, so that the graph must be converted and put into LPMA_DATA or the cache.
+`sha256` is that of the reference `NAME.npz`, where there is one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Dataset:
     url: str  # of the file, or of the page that describes it (layout "npz")
     citation: str
     shape: str = "directed"
-    layout: str = "snap"
-    columns: str | dict[str, str] = PAIR
+    layout: str = "file"
+    columns: str | dict[str, str] | None = PAIR
     edges: int = 0  # lines of the file, about
     sha256: str | None = None
 
@@ -55,7 +55,7 @@ def _snap(
 ) -> Dataset:
     base = file.rpartition("/")[2].removesuffix(".gz").removesuffix(".txt").removesuffix(".ungraph")
     url = f"https://snap.stanford.edu/data/{file}"
-    return Dataset(name or base, url, CITE_SNAP, shape, "snap", columns, edges, sha256)
+    return Dataset(name or base, url, CITE_SNAP, shape, "file", columns, edges, sha256)
 
 
 def _konect(
@@ -68,10 +68,7 @@ def _konect(
 def _road(area: str, edges: int, sha256: str | None = None) -> Dataset:
     base = "http://www.diag.uniroma1.it/challenge9/data/USA-road-d"
     url = f"{base}/USA-road-d.{area}.gr.gz"
-    columns = "src dst weight"
-    return Dataset(
-        f"road-{area}", url, CITE_DIMACS, "both ways", "dimacs", columns, edges, sha256
-    )  # fmt: skip
+    return Dataset(f"road-{area}", url, CITE_DIMACS, "both ways", "file", None, edges, sha256)
 
 
 def _law(name: str, edges: int, shape: str = "directed", sha256: str | None = None) -> Dataset:
@@ -101,7 +98,7 @@ _REFERENCE = [  # graphs with a reference NAME.npz
           sha256="cfa24d200044249dec7706c0c1f6ed7d27affd7f91d3bcff7142d710ce47048e"),
     _road("NY", 733_846, "1b95368d8968d42d57b0a277fd263ac6bb289dacf484c0da7a36e91713d00870"),
     Dataset("soc-sign-bitcoinotc", "https://snap.stanford.edu/data/soc-sign-bitcoinotc.csv.gz",
-            CITE_SNAP, "directed", "csv", "src dst weight time", 35_592,
+            CITE_SNAP, "directed", "file", "src dst weight time", 35_592,
             "06e5e406c8740ffc609f74d2b73b755bad0ff208bf81927610e5c3107d05b15d"),
     _snap("sx-mathoverflow.txt.gz", 506_550, columns=TIMED,
           sha256="3e0cd41d58ba4ac08d42d42135d4a3db7d60b9e8ba6b93412038e5d858d896c5"),
@@ -113,7 +110,7 @@ _REFERENCE = [  # graphs with a reference NAME.npz
             "npz", PAIR, 1_027_370,
             "770a71cd3a66b76bb33caa49906274e56458cad9c7720244b87675c9d0d28569"),
     Dataset("bip-jodie-wikipedia", "http://snap.stanford.edu/jodie/wikipedia.csv", CITE_JODIE,
-            "bipartite", "csv", {"src": "user_id", "dst": "item_id", "time": "timestamp"}, 157_474,
+            "bipartite", "file", {"src": "user_id", "dst": "item_id", "time": "timestamp"}, 157_474,
             "afc11818ee649cb690855dac460dada37460dd773075f7f5e295b4c0feff162a"),
     Dataset("bip-southern-women", "http://konect.cc/files/download.tsv.brunson_southern-women.tar.bz2",
             CITE_KONECT, "bipartite", "konect", PAIR, 89,

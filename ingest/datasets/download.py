@@ -22,7 +22,7 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -125,9 +125,6 @@ def _copy(
     return done
 
 
-_BLOCK_BYTES = 1 << 20
-
-
 def convert(dataset: Dataset, raw: Path, progress: Progress | None = None) -> dict[str, Array]:
     """The downloaded file as the arrays of NAME.npz. Raises DatasetError on a line it cannot read,
     which in a published file means that it is damaged."""
@@ -150,20 +147,11 @@ def convert(dataset: Dataset, raw: Path, progress: Progress | None = None) -> di
 
 
 def _lines_of(dataset: Dataset, raw: Path) -> Iterator[Any]:
-    if dataset.layout == "dimacs":
-        yield from _values(raw, "dimacs", None)
-    elif dataset.layout == "konect":
-        with _konect_member(raw) as path:
-            yield from _values(path, "text", _konect_columns(dataset, path))
-    else:
-        kind = "csv" if dataset.layout == "csv" else "text"
-        yield from _values(raw, kind, dataset.columns)
-
-
-def _values(path: Path, format: str, columns: Any) -> Iterator[Any]:
-    asked = Asked(columns=columns, names=False, bipartite=False)
-    for piece in open_edges(path, asked, format).pieces():
-        yield from piece.values()
+    with _konect_member(raw) if dataset.layout == "konect" else nullcontext(raw) as path:
+        columns = _konect_columns(dataset, path) if path != raw else dataset.columns
+        asked = Asked(columns=columns, names=False, bipartite=False)
+        for piece in open_edges(path, asked).pieces():
+            yield from piece.values()
 
 
 @contextmanager

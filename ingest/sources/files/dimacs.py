@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lpma.batch.columns import MAX_VERTEX
-
 from ...errors import SourceError
 from .opening import Block, read_blocks
 from .pieces import Piece, Vertices, as_promised
-from .reading import Asked, Reading
+from .reading import Asked, Reading, reading_of_indices
 from .text import read_text
 from .unpacking import TOP_BYTES, head_of
 
@@ -35,16 +33,11 @@ def open_dimacs(
         raise SourceError(f"{path}: expected 'p edge vertices edges' or 'p sp vertices arcs'")
     vertices, promised = int(problem[2]), int(problem[3])
     weighted = first is not None and len(first[2].split()) > 2
-    places = {"src": 1, "dst": 2} | ({"weight": 3} if weighted else {})
-    if asked.fields.weight == "none":
-        places.pop("weight", None)
+    columns = ("line", "from", "to", "weight")[: 3 + weighted]
     arcs = problem[1].lower() == b"sp"
-    reading = Reading(
-        str(path), "dimacs", ("line", "from", "to", "weight")[: 3 + weighted], places,
-        base=1, limit=min(MAX_VERTEX, vertices - 1), named=bool(asked.names),
-        mirror=mirror and not arcs, directed=arcs, chosen=1,
-    )  # fmt: skip
-
+    reading = reading_of_indices(
+        path, "dimacs", columns, vertices, asked, 1, mirror=mirror and not arcs, directed=arcs
+    )
     pieces = read_text(_edges(path), replace(reading, named=False))
     pieces = as_promised(path, pieces, promised, "edges", or_more=True)
     return reading, pieces, lambda: np.arange(vertices)

@@ -29,6 +29,7 @@ from .comments import EXCEL
 from .reading import (
     MISSING,
     SKIP,
+    VERTEX_IDS,
     Asked,
     Reading,
     Times,
@@ -39,6 +40,7 @@ from .reading import (
     is_number,
     place_of,
     places_by_alias,
+    plain_names,
     whole_text,
 )
 
@@ -49,11 +51,12 @@ _THREE_DIGITS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*\d,\d[\d,.]*")
 _ENGLISH = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _CONTINENTAL = re.compile(r"[-+]?\d{1,3}(\.\d{3})*(,\d*)?")
-_ODD = (  # how first fields look that are none
-    (re.compile(r"[(\[{<][^)\]}>]*"), "edges in brackets", "write lines without them"),
-    (re.compile(r".*:"), "vertices before colons, as of an adjacency list",
+_ODD = (  # how first fields, or lines, look that are none
+    (re.compile(r"[(\[{<][^)\]}>]*"), "fields", "edges in brackets", "write lines without them"),
+    (re.compile(r".+:"), "fields", "vertices before colons, as of an adjacency list",
      "write a line for each edge"),
-    (re.compile(r"'.*"), "fields in single quotes", "write them in double ones, or in none"),
+    (re.compile(r"'[^']+'.*"), "lines", "fields in single quotes",
+     "write them in double ones, or in none"),
 )  # fmt: skip
 _KONECT = re.compile(r"%\s*bip\b")  # how its files of two kinds of vertices begin
 SAMPLE_ROWS = 1000  # that guesses rest on
@@ -162,8 +165,9 @@ def refuse_other_shapes(
             f"{path}: lines that begin with {first[0]!r}, as DIMACS has edges, but none with 'p "
             "edge' or 'p sp': with --columns '- src dst' (columns=) they are read"
         )
-    for pattern, what, do in _ODD:
-        if sum(pattern.fullmatch(name) is not None for name in first) > 0.5 * len(first):
+    for pattern, of, what, do in _ODD:
+        found = lines if of == "lines" else first
+        if sum(pattern.fullmatch(text.strip()) is not None for text in found) > 0.5 * len(found):
             raise SourceError(f"{path}: {what}, as in {lines[-1].strip()[:40]!r}: {do}")
     widths = Counter(map(len, rows))
     numbers = are_numbers(field for row in rows for field in row)
@@ -432,7 +436,8 @@ def _places(
         free = [i for i in range(len(columns)) if i not in {*guessed.values(), *given.values()}]
         if pair is not None and not {"src", "dst"} <= given.keys():
             raise SourceError(_either_way(path, *pair))
-        if len(free) == 2 and not {"src", "dst"} & ({*guessed} | {*given}):
+        is_of_vertices = not VERTEX_IDS.isdisjoint(plain_names(columns[:1]))
+        if len(free) == 2 and not is_of_vertices and not {"src", "dst"} & {*guessed, *given}:
             guessed |= {"src": free[0], "dst": free[1]}  # the others are known
     elif not exactly:
         guessed = _by_number(body, len(columns))

@@ -20,7 +20,7 @@ from ...errors import SourceError
 from .comments import emptied
 from .opening import Block, read_blocks
 from .pieces import Piece, Vertices, as_promised
-from .reading import Asked, Reading
+from .reading import Asked, Reading, reading_of_indices
 from .text import read_text
 
 
@@ -43,11 +43,9 @@ def open_matrix(
     if len(sizes) != 3 or not all(number.isdigit() for number in sizes):
         raise SourceError(f"{path}: expected 'rows columns entries' after the comments")
     rows, columns, entries = map(int, sizes)
-    places = {"src": 0, "dst": 1} | ({} if field == "pattern" else {"weight": 2})
-    reading = Reading(
-        str(path), "mtx", ("row", "column", "value")[: len(places)], places,
-        base=1, limit=min(MAX_VERTEX, max(rows, columns) - 1), named=bool(asked.names),
-        mirror=mirror and symmetry == "symmetric",
+    names = ("row", "column", "value")[: 2 if field == "pattern" else 3]
+    reading = reading_of_indices(
+        path, "mtx", names, max(rows, columns), asked, mirror=mirror and symmetry == "symmetric",
         directed=False if symmetry == "symmetric" else None,
         bipartite=rows != columns if asked.bipartite is None else asked.bipartite, left=rows,
     )  # fmt: skip

@@ -15,13 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpma.batch.columns import MAX_VERTEX
-
 from ...errors import SourceError
 from ...types import Rejected
 from .opening import read_blocks
 from .pieces import Piece, Vertices, piece_of
-from .reading import Asked, Reading
+from .reading import Asked, Reading, reading_of_indices
 
 CHECKED_LINES = 2000  # in which each edge must stand at both its ends
 PIECE_LINES = 1 << 16
@@ -93,14 +91,10 @@ def open_metis(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterato
     head = _head(first)
     if head is None:
         raise SourceError(f"{path}: expected 'vertices edges' in line {number}")
-    places = {"src": 0, "dst": 1} | ({"weight": 2} if head.step == 2 else {})
-    if asked.fields.weight == "none":
-        places.pop("weight", None)
-    reading = Reading(
-        str(path), "metis", ("line", "neighbour", "weight")[: 1 + head.step], places,
-        base=1, limit=min(MAX_VERTEX, head.vertices - 1), named=bool(asked.names),
-        mirror=mirror, directed=False,
-    )  # fmt: skip
+    columns = ("line", "neighbour", "weight")[: 1 + head.step]
+    reading = reading_of_indices(
+        path, "metis", columns, head.vertices, asked, mirror=mirror, directed=False
+    )
     return reading, _pieces(path, reading, head, lines), lambda: np.arange(head.vertices)
 
 

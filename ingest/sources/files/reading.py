@@ -24,7 +24,7 @@ from ...fields import Fields, TimeUnit
 from ...formats.kinds import FIELDS
 from ...formats.times import UNITS, millisecond
 
-_TYPE = re.compile(r"(?<=.):\w+(\[\])?$|(?<=_id)\([^()]*\)$")  # behind a column's name
+_TYPE = re.compile(r"(?<=.):\w+(\[\]|\([^()]*\))?$|(?<=id)\([^()]*\)$")  # behind a name
 _WHOLE = re.compile(r"[+-]?\d{1,20}(\.\d{0,20}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2})", re.ASCII)
 SHOWN = {"src": "source", "dst": "target", "weight": "weight", "time": "time", "kind": "kind"}
 SKIP = "-"
@@ -56,6 +56,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 EITHER_WAY = (("head", "tail"), ("subject", "object"))  # of which no order is agreed on
 TWO_KINDS = {"item", "item_id", "itemid", "product", "movie", "movieid", "movie_id", "song",
              "artist", "book", "page", "group", "tag", "business"}  # fmt: skip
+VERTEX_IDS = {"id", "~id", ":id", "nodeid", "node_id", "vertex_id"}  # of tables of vertices
 KIND_NAMES = ("kind", "op", "operation")  # of columns that may say what each row does
 
 
@@ -307,6 +308,32 @@ class Reading:
             "by_name": self.named,
             "unused_columns": list(self.unused),
         }
+
+
+def reading_of_indices(
+    path: object,
+    format: str,
+    columns: tuple[str, ...],
+    size: int,
+    asked: Asked,
+    first: int = 0,
+    **more: Any,
+) -> Reading:
+    """The reading of a file whose columns from `first` on are, by its format, the ends, counted
+    from 1 up to `size`, and a weight, if there is one. more: as Reading has it. Raises SourceError
+    if the caller names columns."""
+    if said := {name for name in asked.by_field().values() if name != "none"}:
+        raise SourceError(
+            f"{path}: no column {min(map(str, said))!r}: a file of {format} says itself what its "
+            "numbers are: name no columns"
+        )
+    places = dict(zip(("src", "dst", "weight"), range(first, len(columns)), strict=False))
+    if asked.fields.weight == "none":
+        places.pop("weight", None)
+    return Reading(
+        str(path), format, columns, places, base=1, limit=min(MAX_VERTEX, size - 1),
+        named=bool(asked.names), chosen=first, **more,
+    )  # fmt: skip
 
 
 def said_unused(names: Sequence[str]) -> str:

@@ -383,7 +383,11 @@ def test_a_pipe_is_read_as_stdin_is(tmp_path: Path, text: str) -> None:
         writing = beside.submit(pipe.write_text, text)
         found = document("load", pipe, store)
         writing.result()
+        writing = beside.submit(pipe.write_text, "")
+        said = run("load", pipe, store, status=1).stderr
+        writing.result()
     assert (found["source"], found["operations"]) == (str(pipe), 2)
+    assert f"{pipe}: nothing was loaded" in said
     assert lpma.Graph.load(store, "cpu").num_edges == 2
 
 

@@ -277,7 +277,7 @@ def test_the_catalog_is_whole() -> None:
         assert dataset.citation
         assert dataset.edges > 0
         assert dataset.shape in ("directed", "undirected", "both ways", "bipartite")
-        assert dataset.layout in ("snap", "csv", "konect", "dimacs", "npz")
+        assert dataset.layout in ("file", "konect", "npz")
         assert dataset.sha256 is None or len(dataset.sha256) == 64
     files = [d.url for d in CATALOG.values() if d.layout != "npz"]
     assert len(set(files)) == len(files)

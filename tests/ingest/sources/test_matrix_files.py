@@ -68,6 +68,18 @@ def test_entries_outside_a_matrix_are_rejected(write: Write) -> None:
     assert one_kind[1:3] == plain((0, 0), (2, 1))
 
 
+@pytest.mark.parametrize(
+    "text", ["%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 5\n2 3 7\n",
+             "p sp 3 2\na 1 2 5\na 2 3 7\n"],
+)  # fmt: skip
+def test_columns_that_the_format_says(write: Write, text: str) -> None:
+    path = write("a.txt", text)
+    assert edges(path) == [(0, 1, 5.0, None, 0), (1, 2, 7.0, None, 0)]
+    assert edges(path, weight="none") == plain((0, 1), (1, 2))
+    with pytest.raises(SourceError, match=r"no column '1': .*says itself"):
+        edges(path, source=2, target=1)
+
+
 def test_npz(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     columns: dict[str, Any] = {"src": np.array([1, 2]), "dst": np.array([3, 4])}

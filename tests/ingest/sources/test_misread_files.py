@@ -257,6 +257,8 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a quoted comma": ("a.csv", 'from,to,amount\na,b,"1,234"\n', r"1\.234 or 1234"),
     "DIMACS without a problem": ("a.txt", "e 1 2\ne 2 3\n", "--columns '- src dst'"),
     "edges in brackets": ("a.txt", "(1,2)  2.5\n(2,3)  1.0\n", "edges in brackets"),
+    "a table of vertices": ("nodes.csv", "Id,Label\n1,ann\n2,bob\n", "which columns"),
+    "Neo4j's vertices": ("nodes.csv", "id:ID(Person),name\n1,ann\n2,bob\n", "which columns"),
     "vertices before colons": ("a.txt", "1: 2 3 4\n2: 3\n3: 4\n", "vertices before colons"),
     "single quotes": ("a.csv", "'a, b','c'\n'c','d, e'\n", "single quotes"),
     "commas and blanks": ("a.txt", "1,2 2.5\n2,3 1.0\n", "which columns"),
