@@ -224,7 +224,7 @@ def test_rows_are_read(form: str, names: bool) -> None:
         elif form == "map":
             values.append(ingest.encode_row(u, v, 1.5, i, names=names))
         elif form == "mapped":
-            extra = {f"x{i}": [{}] for i in range(i % 17)}
+            extra: dict[str, Any] = {f"x{i}": [{}] for i in range(i % 17)}
             values.append(msgpack.packb({"user": u, "item": v, "score": 1, "at": i, **extra}))
         else:
             values.append(json.dumps({"user": u, "item": v, "score": 1, "at": i}).encode())
