@@ -135,7 +135,7 @@ class RowReader:
             if not form.nests_too_deeply(value):
                 with suppress(*REFUSED):
                     row = form.decode(value)
-                    if row.src is not None:
+                    if form.get["src"]([row]) != [None]:
                         return form, row
         return None, None
 
