@@ -31,11 +31,16 @@ from .memory_source import RECORD, refuse
 
 ROUNDS, BUDGET_S = 3, 12.0
 POLL, BATCH = 10_000, 100_000
-FIELDS = ingest.Fields(weight="weight", time="time")
+OURS, MAPPED = ("src", "dst", "weight", "time"), ("user", "item", "score", "at")  # keys of rows
 FORMS = [
     (names, form)
     for names in ("integers", "names")
-    for form in ("msgpack rows", "JSON rows", f"columns, {RECORD:,} a record")
+    for form in (
+        "msgpack rows",
+        "mapped msgpack rows",
+        "JSON rows",
+        f"columns, {RECORD:,} a record",
+    )
 ]
 LOOPS = ("networkx", "dictionaries")
 STAGES = ("poll", "buffer", "journal", "apply")
@@ -91,10 +96,10 @@ def compared(
         with filled(list(_records(edges, form, names == "names"))) as topic:
             loads, stages = _loads(form), dict[str, float]()
             runs: dict[str, Callable[[], Any]] = {
-                "lpma": partial(_pipeline, topic, names == "names", stages)
+                "lpma": partial(_pipeline, topic, _keys(form), names == "names", stages)
             }
             if loads is not None:
-                runs |= {name: partial(_loop, topic, loads, name) for name in loops}
+                runs |= {name: partial(_loop, topic, _keys(form), loads, name) for name in loops}
             kernels = {name: plain(run) for name, run in runs.items()}
             timings = measure(
                 kernels, partial(_verify, set(edges)), rounds=ROUNDS, budget_s=BUDGET_S
@@ -118,25 +123,32 @@ def _records(edges: Ends, form: str, names: bool) -> Iterator[bytes]:
     if form.startswith("JSON"):
         pack = lambda row: json.dumps(row).encode()  # noqa: E731
     for at, (u, v) in enumerate(edges):
-        yield pack({"src": u, "dst": v, "weight": 1.0, "time": 1_700_000_000_000 + at})
+        row = u, v, 1.0, 1_700_000_000_000 + at
+        yield pack(dict(zip(_keys(form), row, strict=True)))
+
+
+def _keys(form: str) -> tuple[str, str, str, str]:
+    return MAPPED if form.startswith("mapped") else OURS
 
 
 def _loads(form: str) -> Callable[[bytes], Any] | None:
     if form.startswith("columns"):
         return None
-    if form.startswith("msgpack"):
+    if "msgpack" in form:
         return msgpack.unpackb
     return importlib.import_module("orjson").loads if find_spec("orjson") else json.loads
 
 
-def _pipeline(topic: Topic, names: bool, stages: dict[str, float]) -> lpma.Graph:
+def _pipeline(
+    topic: Topic, keys: tuple[str, str, str, str], names: bool, stages: dict[str, float]
+) -> lpma.Graph:
     graph = lpma.Graph(device="cpu", names=names)
     with (
         topic.source() as source,
         tempfile.TemporaryDirectory() as state,
         ingest.Pipeline(
-            source, graph, Path(state) / "state", records=FIELDS, names=names, batch_size=BATCH,
-            batch_interval=10.0, poll_records=POLL, dead_letters=refuse,
+            source, graph, Path(state) / "state", records=ingest.Fields(*keys), names=names,
+            batch_size=BATCH, batch_interval=10.0, poll_records=POLL, dead_letters=refuse,
         ) as pipeline,
     ):  # fmt: skip
         pipeline.run(until="end")
@@ -144,15 +156,18 @@ def _pipeline(topic: Topic, names: bool, stages: dict[str, float]) -> lpma.Graph
     return graph
 
 
-def _loop(topic: Topic, loads: Callable[[bytes], Any], name: str) -> Any:
+def _loop(
+    topic: Topic, keys: tuple[str, str, str, str], loads: Callable[[bytes], Any], name: str
+) -> Any:
+    src, dst, weight, _ = keys
     networkx = importlib.import_module("networkx") if name == "networkx" else None
     graph: Any = {} if networkx is None else networkx.DiGraph()
     for value in topic.values():
         row = loads(value)
         if networkx is None:
-            graph.setdefault(row["src"], {})[row["dst"]] = row["weight"]
+            graph.setdefault(row[src], {})[row[dst]] = row[weight]
         else:
-            graph.add_edge(row["src"], row["dst"], weight=row["weight"])
+            graph.add_edge(row[src], row[dst], weight=row[weight])
     return graph
 
 

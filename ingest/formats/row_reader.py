@@ -135,7 +135,7 @@ class RowReader:
             if not form.nests_too_deeply(value):
                 with suppress(*REFUSED):
                     row = form.decode(value)
-                    if row.src is not None:
+                    if form.get["src"]([row]) != [None]:
                         return form, row
         return None, None
 
@@ -270,7 +270,7 @@ class _Form(NamedTuple):
         if values.longest > MAX_DEPTH and any(map(MSGPACK.nests_too_deeply, each)):
             return None
         try:
-            rows = [self.decode(value) for value in each]
+            rows = list(map(self.decode, each))
         except REFUSED:
             return None
         return None if None in self.get["src"](rows) else rows

@@ -67,7 +67,6 @@ from .windows import NO_TIMES, Lateness, event_times, width_of
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
-LOOK_EVERY_S = 0.1  # at the source's end
 TOO_LARGE = (
     "{found} is an id above {most}, up to which figures are tracked, with a row for each: go on "
     "without track, or read the stream anew with names=True"

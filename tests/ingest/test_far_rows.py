@@ -200,10 +200,10 @@ def test_another_unit_is_told_once_and_counted(
         ])  # fmt: skip
         pipeline = run(log, window=window, batch_size=2)
         assert pipeline.stats.other_units == {unit: 3}
-    said = [event.msg for event in caplog.records if str(event.msg).startswith("other unit")]
-    assert len(said) == 1
-    assert said[0].fields["unit"] == unit  # type: ignore[attr-defined]
-    assert f"time_unit={unit!r}" in said[0].fields["advice"]  # type: ignore[attr-defined]
+    events: list[Any] = [record.msg for record in caplog.records]
+    (said,) = [event for event in events if str(event).startswith("other unit")]
+    assert said.fields["unit"] == unit
+    assert f"time_unit={unit!r}" in said.fields["advice"]
 
 
 def test_it_is_told_before_anything_expires(caplog: pytest.LogCaptureFixture) -> None:

@@ -55,6 +55,8 @@ MAX_PARTITIONS = 1024
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
 
 Bounds = dict[Partition, tuple[int, int, int]]  # (key, first, next), for the topics read
+Starts = dict[Partition, Start]  # of the partitions that have something to read
+Read = Callable[[Execute, Starts], list[Polled]]
 
 
 class SqliteLog(Closing, Log, LogWriter):
@@ -238,17 +240,27 @@ class SqliteLog(Closing, Log, LogWriter):
     # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int = 500, timeout: float = 0.0) -> list[Polled]:
-        return self._waited(timeout, lambda run: self._records(run, max_records))
+        return self._waited(timeout, lambda run, starts: self._one_by_one(run, starts, max_records))
 
     def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
-        return self._waited(timeout, lambda run: self._many(run, max_records))
+        return self._waited(timeout, lambda run, starts: self._many(run, starts, max_records))
 
-    def _waited(self, timeout: float, read: Callable[[Execute], list[Polled]]) -> list[Polled]:
+    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
+        def read(run: Execute, starts: Starts) -> list[Polled]:
+            its = {place: start for place, start in starts.items() if place == partition}
+            return self._one_by_one(run, its, max_records)
+
+        return self._read(read)
+
+    def queries_ahead(self, max_records: int) -> list[Polled]:
+        return self._read(lambda run, starts: queries_ahead(run, starts, max_records))
+
+    def _waited(self, timeout: float, read: Read) -> list[Polled]:
         """What is read, as soon as that is something."""
         file = self._file
         deadline = time.monotonic() + timeout
         seen = None  # the state in which nothing was found
-        while not (polled := self._read(file, read)):
+        while not (polled := self._read(read)):
             while (state := file.state()) == seen:
                 left = deadline - time.monotonic()
                 if left <= 0 or self._awake:
@@ -264,16 +276,19 @@ class SqliteLog(Closing, Log, LogWriter):
         if self._watch is not None:
             self._watch.wake()
 
-    def _read(self, file: LogFile, read: Callable[[Execute], list[Polled]]) -> list[Polled]:
-        with file.transaction("BEGIN") as run:
-            return self._moved(read(run))
+    def _read(self, read: Read) -> list[Polled]:
+        """What is read from where reading goes on, which moves past it."""
+        with self._file.transaction("BEGIN") as run:
+            polled = read(run, self._starts(run))
+            for record in polled:
+                self._positions[record.partition] = record.last + 1
+            return polled
 
-    def _records(self, run: Execute, max_records: int) -> list[Polled]:
-        return records_from(run, self._starts(run), max_records, self.max_bytes)
+    def _one_by_one(self, run: Execute, starts: Starts, max_records: int) -> list[Polled]:
+        return records_from(run, starts, max_records, self.max_bytes)
 
-    def _many(self, run: Execute, max_records: int) -> list[Polled]:
+    def _many(self, run: Execute, starts: Starts, max_records: int) -> list[Polled]:
         """As a list where a single partition has something to read."""
-        starts = self._starts(run)
         if len(starts) == 1:
             ((partition, start),) = starts.items()
             most = min(max_records, self.max_bytes // self._longest)
@@ -282,26 +297,11 @@ class SqliteLog(Closing, Log, LogWriter):
                 assert isinstance(found.value, Values)
                 self._longest = max(1, found.value.longest)
                 return [found]
-        return records_from(run, starts, max_records, self.max_bytes)
+        return self._one_by_one(run, starts, max_records)
 
-    def poll_one(self, partition: Partition, max_records: int) -> list[Polled]:
-        with self._file.transaction("BEGIN") as run:
-            starts = {p: start for p, start in self._starts(run).items() if p == partition}
-            return self._moved(records_from(run, starts, max_records, self.max_bytes))
-
-    def queries_ahead(self, max_records: int) -> list[Polled]:
-        with self._file.transaction("BEGIN") as run:
-            return self._moved(queries_ahead(run, self._starts(run), max_records))
-
-    def _moved(self, polled: list[Polled]) -> list[Polled]:
-        """Move the positions past what was polled."""
-        for record in polled:
-            self._positions[record.partition] = record.last + 1
-        return polled
-
-    def _starts(self, run: Execute) -> dict[Partition, Start]:
+    def _starts(self, run: Execute) -> Starts:
         """Where reading goes on, for each partition that has something to read."""
-        starts = {}
+        starts: Starts = {}
         bounds = self._read_of(run(self._select_bounds, self.topics))
         if gone := self._positions.keys() - bounds.keys():
             raise OffsetError(f"topic {min(gone).topic!r} was deleted while it was read")

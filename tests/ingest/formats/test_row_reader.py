@@ -211,7 +211,7 @@ def test_it_says_what_the_codec_says(mapping: str, names: bool) -> None:
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
-@pytest.mark.parametrize("form", ["map", "array", "json", "mapped"])
+@pytest.mark.parametrize("form", ["map", "array", "json", "mapped", "paths", "mapped paths"])
 def test_rows_are_read(form: str, names: bool) -> None:
     """Good rows go no other way, however many bad ones stand among them."""
     rng = np.random.default_rng(3)
@@ -224,15 +224,19 @@ def test_rows_are_read(form: str, names: bool) -> None:
         elif form == "map":
             values.append(ingest.encode_row(u, v, 1.5, i, names=names))
         elif form == "mapped":
-            extra = {f"x{i}": [{}] for i in range(i % 17)}
+            extra: dict[str, Any] = {f"x{i}": [{}] for i in range(i % 17)}
             values.append(msgpack.packb({"user": u, "item": v, "score": 1, "at": i, **extra}))
+        elif form.endswith("paths"):
+            row = {"by": {"id": u, "more": [1]}, "item": v}
+            values.append(msgpack.packb(row) if "mapped" in form else json.dumps(row).encode())
         else:
             values.append(json.dumps({"user": u, "item": v, "score": 1, "at": i}).encode())
-    assert check(values, FLAT, names) == 500
+    fields = Fields("by.id", "item") if form.endswith("paths") else FLAT
+    assert check(values, fields, names) == 500
     bad = [b"\xc1", b'{"user": 1', msgpack.packb([1, 2, float("nan")]), b""]
     for at in rng.integers(0, 500, 40).tolist():
         values.insert(at, bad[at % 4])
-    assert check(values, FLAT, names) == 500
+    assert check(values, fields, names) == 500
 
 
 @pytest.mark.soak
