@@ -73,9 +73,10 @@ class Stretch(NamedTuple):
 
 class RowReader:
     """Reads the rows of one topic. fields: of its records of JSON; None: it has none. names:
-    whether vertices go by names."""
+    whether vertices go by names. others: whether an object of JSON is read that has other fields,
+    too."""
 
-    def __init__(self, fields: Fields | None, names: bool) -> None:
+    def __init__(self, fields: Fields | None, names: bool, *, others: bool = True) -> None:
         vertex: Any = int | str if names else Annotated[int, Meta(ge=0, le=MAX_VERTEX)]
         self._names = names
         self._json: tuple[_Form, ...] = ()  # one that many have, and one for all
@@ -83,7 +84,8 @@ class RowReader:
         self._forms[0x80:0x90] = [_msgpack_map(vertex, names)] * 16
         self._forms[0x92:0x95] = [_msgpack_array(vertex, names)] * 3
         if fields is not None and not _overlap(fields := fields.of_topic()):
-            self._json = tuple(_json(fields, time, vertex, names) for time in (int, int | str))
+            times = (int, int | str)
+            self._json = tuple(_json(fields, time, vertex, names, others) for time in times)
             self._forms[:0x80] = [self._json[-1]] * 0x80
 
     def stretches(self, values: Values) -> Iterator[Stretch]:
@@ -376,9 +378,9 @@ def _msgpack_array(vertex: Any, names: bool) -> _Form:
     return _Form(msgspec.msgpack.Decoder(made).decode, get, names, {None: int(Kind.INSERT)})
 
 
-def _json(fields: Fields, time: Any, vertex: Any, names: bool) -> _Form:
-    """An object with these fields, among any others; one that is null is not there. time: the type
-    of times."""
+def _json(fields: Fields, time: Any, vertex: Any, names: bool, others: bool) -> _Form:
+    """An object with these fields, and others where these may be; one that is null is not there.
+    time: the type of times."""
     types = {"src": vertex, "dst": vertex, "weight": float, "time": time, "kind": str,
              "source": str, "seq": int}  # fmt: skip
     tree = _Tree({}, {})
@@ -386,7 +388,7 @@ def _json(fields: Fields, time: Any, vertex: Any, names: bool) -> _Form:
     for role, name in fields.by_role().items():
         if name is not None:
             get[role] = tree.place(role, name, types[role])
-    decoder = msgspec.json.Decoder(tree.struct())
+    decoder = msgspec.json.Decoder(tree.struct(others))
     return _Form(
         decoder.decode, get, names, _codes_of(fields), fields.time_unit or "ms",
         fields.default_weight, decoder.decode_lines,
@@ -429,13 +431,14 @@ class _Tree(NamedTuple):
 
         return lambda rows: [found(row) for row in rows]
 
-    def struct(self) -> type[msgspec.Struct]:
+    def struct(self, others: bool) -> type[msgspec.Struct]:
         leaves = {role: (name, kind) for role, (name, kind) in self.leaves.items()}
-        nested = {_nest(name): (name, tree.struct()) for name, tree in self.inner.items()}
+        nested = {_nest(name): (name, tree.struct(others)) for name, tree in self.inner.items()}
         every = leaves | nested
         return msgspec.defstruct(
             "Row", [(attribute, kind | None, None) for attribute, (_, kind) in every.items()],
             rename={attribute: name for attribute, (name, _) in every.items()}, gc=False,
+            forbid_unknown_fields=not others,
         )  # fmt: skip
 
 
@@ -503,6 +506,12 @@ def with_names(rows: Columns, ends: Column | None) -> Columns:
     """Rows whose ends are names, if these are."""
     if ends is None:
         return rows
+    src, dst = named_ends(ends)
+    return rows.replace(src=names_of(src, "src"), dst=names_of(dst, "dst"))
+
+
+def named_ends(ends: Column) -> tuple[Array, Array]:
+    """The names of src, and of dst, of each row."""
     entries = ends.kinds, ends.keys, ends.bounds, ends.blob
     src, dst = (names_of_entries(np.arange(at, len(ends), 2), *entries) for at in range(2))
-    return rows.replace(src=names_of(src, "src"), dst=names_of(dst, "dst"))
+    return src, dst

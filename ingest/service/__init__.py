@@ -4,10 +4,11 @@
     messages.py    what requests and answers hold            problems.py        errors (RFC 9457)
     app.py         the application, behind its guard         context.py         what endpoints share
     queries.py     edges, neighbours, degrees, hops          codecs.py          JSON, msgpack, Arrow
+    media.py       forms, by media type                      arrow_input.py     Arrow, not trusted
     query_queue.py many questions as one                     answering.py       answered together
     pages.py       answers in pages                          beside.py          work that takes long
     updates.py     records into the log                      update_codecs.py   bodies as records
-    writer.py      many with one sync                        arrow_input.py     Arrow, not trusted
+    writer.py      many with one sync                        snapshot_forms.py  Arrow, NumPy's
     snapshot.py    the graph at one version                  runs.py            algorithms
     events.py      what happens, as it happens               watching.py        distributions
     page.py        the live page, whose files are in page/   health.py          for orchestrators

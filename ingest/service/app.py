@@ -13,6 +13,7 @@ from types import ModuleType
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from lpma.errors import LpmaError
 
@@ -42,7 +43,7 @@ def make_app(context: Context) -> Starlette:
     """The ASGI application that serves `context`, which is closed by whoever made it."""
     found = {name: call for module in _ENDPOINTS for name, call in module.handlers(context).items()}
     routes = [*routes_of(found), *page.FILES]
-    handlers = dict.fromkeys((HTTPException, LpmaError, Exception), on_error)
+    handlers = dict.fromkeys((HTTPException, LpmaError, ClientDisconnect, Exception), on_error)
     return Starlette(routes=routes, exception_handlers=handlers)
 
 

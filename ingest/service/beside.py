@@ -22,6 +22,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from starlette.requests import ClientDisconnect
+
 from lpma.cpu.threads import stopped_by
 
 from ..pipeline.graph_requests import GraphView
@@ -156,7 +158,7 @@ class Shared(Generic[Result]):
     def __init__(self, job: Job[Result]) -> None:
         self._job = job
         self._future = asyncio.wrap_future(job.future)
-        self._future.add_done_callback(_looked_at)
+        self._future.add_done_callback(seen)
         self._waiting = 0
         self._is_left = False
 
@@ -174,7 +176,8 @@ class Shared(Generic[Result]):
 
     async def wait(self, receive: Receive, seconds: float, late: str) -> Result:
         """The result. receive: of the request that waits for it, whose body was read. late: what
-        its client is told after so many seconds. Raises Problem, and what the job raised."""
+        its client is told after so many seconds. Raises Problem, ClientDisconnect, and what the job
+        raised."""
         gone = asyncio.ensure_future(until_gone(receive))
         either: set[asyncio.Future[Any]] = {self._future, gone}
         self._waiting += 1
@@ -182,7 +185,7 @@ class Shared(Generic[Result]):
             await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if self._future.done():
                 return self._future.result()
-            raise Problem(503, "the client went away" if gone.done() else late, retry_after_s=1)
+            raise ClientDisconnect if gone.done() else Problem(503, late, retry_after_s=1)
         finally:
             self._waiting -= 1
             if not self._waiting and not self._future.done():
@@ -193,7 +196,7 @@ class Shared(Generic[Result]):
                 await gone
 
 
-def _looked_at(future: asyncio.Future[Any]) -> None:
+def seen(future: asyncio.Future[Any]) -> None:
     """Note that an error was seen, or asyncio would log it where nobody waits any more."""
     if not future.cancelled():
         future.exception()

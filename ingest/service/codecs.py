@@ -8,8 +8,7 @@
 
 A body becomes one of the types of `messages.py`. Whatever is wrong with it raises Problem or
 RecordError: 400 if it is none of that form, 413 if it is too large, 415 if the form is unknown, 422
-if a field is wrong. Bytes are judged before they are decoded: how many there are, and how many
-values they can become.
+if a field is wrong.
 
 Answers have, by form:
 
@@ -23,7 +22,6 @@ Answers have, by form:
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -45,63 +43,15 @@ from ..types import Name
 from .answering import Answer
 from .arrow_input import is_text, read_columns
 from .context import Limits
+from .media import ARROW, JSON
 from .messages import Message, refused
 from .problems import Problem, malformed, too_many, wrong
 
 Array = npt.NDArray[Any]
 Column = list[Name] | Array
 
-JSON, MSGPACK, ARROW = "json", "msgpack", "arrow"
-Forms = tuple[tuple[str, str], ...]  # (media type, form), the form that is preferred first
-FORMS: Forms = (
-    ("application/json", JSON),
-    ("application/msgpack", MSGPACK),
-    ("application/vnd.msgpack", MSGPACK),
-    ("application/x-msgpack", MSGPACK),
-    ("application/vnd.apache.arrow.stream", ARROW),
-)
-CONTENT_TYPES = {JSON: b"application/json", MSGPACK: b"application/msgpack",
-                 ARROW: b"application/vnd.apache.arrow.stream"}  # fmt: skip
-
 MAX_CONTAINERS = 4  # of a body: the object itself, and its columns
 VERTICES = ("src", "dst", "u", "v")  # fields of bodies that are columns of vertices
-_QUALITY = re.compile(r"q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
-
-
-# Negotiation ---------------------------------------------------------------------------------
-
-
-@lru_cache(256)
-def accepted(accept: str, forms: Forms = FORMS) -> str:
-    """The form of the answer that an Accept header asks for; the first where several are as good.
-    Raises Problem 406."""
-    if not accept:
-        return forms[0][1]
-    best: dict[str, tuple[int, float]] = {}  # form: (how specific, quality)
-    for item in accept.split(",")[:64]:
-        name, _, parameters = item.partition(";")
-        name = name.strip().lower()
-        found = _QUALITY.search(parameters)
-        quality = float(found[1]) if found else 1.0
-        for media, form in forms:
-            ranks = {media: 2, "application/*": 1, "*/*": 0}
-            if name in ranks:
-                best[form] = max(best.get(form, (-1, 0.0)), (ranks[name], quality))
-    most = max((quality for _, quality in best.values()), default=0.0)
-    if most == 0:
-        raise Problem(406, f"Accept: answers come as {', '.join(dict(forms))}")
-    return next(form for _, form in forms if form in best and best[form][1] == most)
-
-
-@lru_cache(256)
-def form_of(content_type: str, forms: Forms = FORMS) -> str:
-    """The form of a body with this Content-Type. Raises Problem 415."""
-    known = dict(forms)
-    form = known.get(content_type.partition(";")[0].strip().lower())
-    if form is None:
-        said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
-        raise Problem(415, f"Content-Type: {said}: send {', '.join(known)}")
-    return form
 
 
 # Bodies --------------------------------------------------------------------------------------
@@ -109,19 +59,9 @@ def form_of(content_type: str, forms: Forms = FORMS) -> str:
 
 def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Message:
     """A body, whose vertices are not yet looked at. Raises Problem or RecordError."""
-    most = 2 * limits.max_rows + 16  # values
     if form == JSON:
-        if data.count(b",") >= most:  # what strings hold counts for nothing
-            outside = STRING.sub(b"", data)
-            if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
-                raise malformed("it nests: a body is one object of lists")
-            if outside.count(b",") >= most:
-                raise RecordError(f"it has more than {most:,} values", "oversized")
         return read_json(data, kind)
-    if form == MSGPACK:
-        fields = _of_msgpack(data, kind, limits, most)
-    else:
-        fields = _of_arrow(data, limits)
+    fields = _of_arrow(data, limits) if form == ARROW else _of_msgpack(data, kind, limits)
     columns = {name: x for name, x in fields.items() if isinstance(x, np.ndarray)}
     try:
         body = msgspec.convert(fields | dict.fromkeys(columns, ()), kind)
@@ -132,20 +72,15 @@ def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Mess
     return body
 
 
-@lru_cache
-def decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
 def read_json(data: bytes, kind: type[Message], repeated: int = 400) -> Message:
     """The object of that type. Raises Problem, of status `repeated` where a field appears twice."""
     try:
-        body: Message = decoder_of(kind).decode(data)
-        values = msgspec.structs.astuple(body)
-        given = len(values) - values.count(None)
-        if data.count(b":") != given:  # some are UNSET, or there is a colon in a text
-            given -= values.count(UNSET)
-            if _has_more(data, given) and _has_more(data, len(msgspec.json.decode(data))):
+        body: Message = _decoder(kind).decode(data)
+        there = sum(x is not None and x is not UNSET for x in msgspec.structs.astuple(body))
+        # They differ too where a field is null, or a text has a colon.
+        if data.count(b":") != there:
+            fields = _decoder(dict[str, msgspec.Raw]).decode(data)
+            if STRING.sub(b"", data).count(b":") != len(fields):
                 raise Problem(repeated, "a field appears twice")
         return body
     except msgspec.ValidationError as error:
@@ -159,13 +94,17 @@ def read_json(data: bytes, kind: type[Message], repeated: int = 400) -> Message:
     raise problem
 
 
-def _has_more(data: bytes, fields: int) -> bool:
-    """Whether an object in JSON, in which there is no other, has more than so many fields."""
-    return data.count(b":") != fields and STRING.sub(b"", data).count(b":") != fields
+@lru_cache
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
 
 
-def _of_msgpack(data: bytes, kind: type[Message], limits: Limits, most: int) -> dict[str, Any]:
-    fields = unpack(data, limits.max_body_bytes, max_items=most, max_containers=MAX_CONTAINERS)
+def _of_msgpack(data: bytes, kind: type[Message], limits: Limits) -> dict[str, Any]:
+    most = 2 * limits.max_rows + 16
+    try:
+        fields = unpack(data, limits.max_body_bytes, max_items=most, max_containers=MAX_CONTAINERS)
+    except RecordError as error:
+        raise _too_many(limits.max_rows) if error.kind == "oversized" else error from None
     if not isinstance(fields, dict):
         raise malformed(f"a body is a map, not {type(fields).__name__}")
     found = {name if isinstance(name, str) else repr(name)[:64]: x for name, x in fields.items()}
@@ -183,7 +122,7 @@ def _of_rows(fields: dict[str, Any], kind: type[Message], max_rows: int) -> dict
     if type(rows) is not int or rows < 0:
         raise wrong("rows: expected the number of rows")
     if rows > max_rows:
-        raise too_many(f"rows: {rows:,} vertices, and at most {max_rows:,} are taken")
+        raise _too_many(max_rows)
     for name in VERTICES:
         if name not in kind.__struct_fields__:
             continue
@@ -223,9 +162,13 @@ def vertices(body: Any, name: str, named: bool, max_rows: int) -> Column:
     if column is UNSET:
         raise wrong(f"{name}: is missing: give a list of vertices")
     if len(column) > max_rows:
-        raise too_many(f"{name}: {len(column):,} vertices, and at most {max_rows:,} are taken")
+        raise _too_many(max_rows)
     check_vertices(column, name, named)
     return column
+
+
+def _too_many(max_rows: int) -> Problem:
+    return too_many(f"more than {max_rows:,} vertices")
 
 
 def check_vertices(column: Column, name: str, named: bool) -> None:

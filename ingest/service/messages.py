@@ -94,10 +94,8 @@ class HopsBody(PagedBody):
     k: Steps | UnsetType = UNSET
 
 
-Kinds = (
-    Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
-    | Annotated[int, Meta(ge=0, le=4)]
-)
+Words = Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
+Kinds = Words | Annotated[int, Meta(ge=0, le=4)]
 UpdateKind = Annotated[Kinds, Meta(extra_json_schema={"$ref": f"{SCHEMAS}Kind"})]
 
 
@@ -115,11 +113,13 @@ class UpdateColumns(Struct, forbid_unknown_fields=True):
 
 
 class UpdateRow(Struct, forbid_unknown_fields=True):
+    """As a topic of JSON has it: see `update_codecs.py`, which reads it."""
+
     src: Vertex | None = None
     dst: Vertex | None = None
     weight: float | None = None
-    time: int | None = None
-    kind: UpdateKind | None = None
+    time: Annotated[int | str | None, _said("In ms since 1970, or a date of ISO 8601.")] = None
+    kind: Words | None = None
     source: str | None = None
     seq: Count | None = None
 

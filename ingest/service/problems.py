@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import JSONResponse, Response
 
 from lpma.errors import BatchError, BrokenStore, LpmaError, OutOfMemory
@@ -14,6 +14,7 @@ from lpma.errors import BatchError, BrokenStore, LpmaError, OutOfMemory
 from ..errors import PipelineError, RecordError, SourceError, WordError
 
 MEDIA_TYPE = "application/problem+json"
+GONE = 499  # the status of a request without an answer: its client went
 
 # The first that fits counts.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -89,6 +90,8 @@ def problem_response(problem: HTTPException) -> Response:
 
 def on_error(request: HTTPConnection, error: Exception) -> Response:
     """Starlette's handler of exceptions."""
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=GONE)  # which nobody gets
     problem = as_problem(error)
     if problem is None:
         problem = Problem(500, "an error of the service itself: its log says more")

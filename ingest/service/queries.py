@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from msgspec import UNSET, Struct
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lpma import Kind
@@ -25,23 +26,14 @@ from ..state.vertex_names import name_of
 from ..types import Name
 from . import messages
 from .answering import Answer, Vertices
-from .codecs import (
-    CONTENT_TYPES,
-    Page,
-    accepted,
-    check_vertices,
-    decoded,
-    encoded,
-    form_of,
-    marks,
-    page_of,
-    vertices,
-)
+from .codecs import Page, check_vertices, decoded, encoded, marks, page_of, vertices
 from .context import Context
 from .graph_figures import GraphFigures
+from .media import COLUMNS, accepted, form_of
 from .pages import Pages, not_kept
-from .problems import Problem, too_many, wrong
-from .query_queue import HOPS, UNSUPPORTED, ClientGone, QueryQueue, Receive
+from .problems import Problem, wrong
+from .query_queue import HOPS, UNSUPPORTED, QueryQueue, Receive
+from .routes import OPERATIONS, Operation
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 
@@ -49,26 +41,14 @@ Scope = dict[str, Any]
 Send = Any
 
 
-class Endpoint(NamedTuple):
-    """One kind of query, and the fields of its bodies that are vertices."""
-
-    name: str
-    kind: Kind
-    body: type[Struct]
-    columns: tuple[str, ...]
-    query: type[Struct] = messages.NoQuery
-
-
-ENDPOINTS = (
-    Endpoint("edges", Kind.EDGE, messages.EdgesBody, ("src", "dst")),
-    Endpoint("degree", Kind.DEGREE, messages.DegreeBody, ("u",)),
-    Endpoint("vertices", Kind.VERTEX, messages.VerticesBody, ("v",)),
-    Endpoint("successors", Kind.SUCCESSORS, messages.SuccessorsBody, ("u",), messages.PagedQuery),
-    Endpoint(
-        "predecessors", Kind.PREDECESSORS, messages.PredecessorsBody, ("v",), messages.PagedQuery
-    ),
-    Endpoint("hops", Kind.HOPS, messages.HopsBody, ("u",), messages.HopsQuery),
-)
+KINDS = {
+    "edges": Kind.EDGE,
+    "successors": Kind.SUCCESSORS,
+    "predecessors": Kind.PREDECESSORS,
+    "hops": Kind.HOPS,
+    "degree": Kind.DEGREE,
+    "vertices": Kind.VERTEX,
+}
 
 
 def handlers(context: Context) -> dict[str, Any]:
@@ -76,14 +56,12 @@ def handlers(context: Context) -> dict[str, Any]:
     shared = _Shared(context)
     figures = GraphFigures(context)
 
-    async def graph(request: Any) -> JSONResponse:
+    async def graph(request: Request) -> JSONResponse:
         return JSONResponse(await figures.now(request))
 
-    found: dict[str, Any] = {"graph": graph}
-    for endpoint in ENDPOINTS:
-        found[endpoint.name] = _Many(shared, endpoint)
-        found[f"{endpoint.name}_of_one"] = _One(shared, endpoint)
-    return found
+    queries = [operation for operation in OPERATIONS if operation.tag == "queries"]
+    found = {each.name: (_Many if each.takes else _One)(shared, each) for each in queries}
+    return {"graph": graph, **found}
 
 
 class _Shared:
@@ -107,10 +85,7 @@ class _Shared:
             raise Problem(422, f"k: {k} steps, and at most {most} are taken here", type=HOPS)
         if kind is Kind.PREDECESSORS and not self.graph.has_predecessors and self.graph.directed:
             raise Problem(422, NO_PREDECESSORS, type=UNSUPPORTED)
-        try:
-            answer = await self.queue.ask(receive, kind, u, v, after, k)
-        except ClientGone:
-            return
+        answer = await self.queue.ask(receive, kind, u, v, after, k)
         await self._send_first(send, form, answer, u)
 
     async def reply_from(
@@ -122,10 +97,7 @@ class _Shared:
             await self.send_page(send, form, page)
             return
         k = 1 if kind is Kind.HOPS else 0
-        try:
-            answer = await self.queue.ask(receive, kind, page.u, None, [page.after], k)
-        except ClientGone:
-            return
+        answer = await self.queue.ask(receive, kind, page.u, None, [page.after], k)
         if answer.version != page.version:
             raise not_kept()
         await self._send_first(send, form, answer, page.u)
@@ -141,7 +113,7 @@ class _Shared:
         else:
             body = encoded(page, form)
         headers = [
-            (b"content-type", CONTENT_TYPES[form]),
+            (b"content-type", form.encode()),
             (b"content-length", b"%d" % len(body)),
             (b"vary", b"accept"),
         ]
@@ -153,32 +125,33 @@ class _Shared:
 class _Many:
     """POST: many at once."""
 
-    def __init__(self, shared: _Shared, endpoint: Endpoint) -> None:
+    def __init__(self, shared: _Shared, operation: Operation) -> None:
+        assert operation.takes is not None
         self._shared = shared
-        self._endpoint = endpoint
+        self._kind = KINDS[operation.name]
+        (self._body,) = operation.takes.types
+        self._columns = operation.columns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        form, shared, endpoint = accepted(_header(scope, b"accept")), self._shared, self._endpoint
-        given = form_of(_header(scope, b"content-type"))
-        data = await _body(receive, shared.limits.max_body_bytes)
-        if data is None:
-            return
+        form, shared = accepted(_header(scope, b"accept"), COLUMNS), self._shared
+        given = form_of(_header(scope, b"content-type"), COLUMNS)
+        data = await Request(scope, receive).body()
         if len(data) > LONG:
-            body = await asyncio.to_thread(decoded, given, data, endpoint.body, shared.limits)
+            body = await asyncio.to_thread(decoded, given, data, self._body, shared.limits)
         else:
-            body = decoded(given, data, endpoint.body, shared.limits)
+            body = decoded(given, data, self._body, shared.limits)
         if isinstance(body, messages.PagedBody) and body.cursor is not None:
             given_too = [n for n in body.__struct_fields__ if n != "cursor"]
             if any(getattr(body, name) not in (None, UNSET) for name in given_too):
                 raise wrong("cursor: it goes on by itself: leave out the other fields")
-            await shared.reply_from(send, receive, form, endpoint.kind, body.cursor)
+            await shared.reply_from(send, receive, form, self._kind, body.cursor)
             return
-        await shared.reply(send, receive, form, endpoint.kind, **self._asked(body))
+        await shared.reply(send, receive, form, self._kind, **self._asked(body))
 
     def _asked(self, body: Struct) -> dict[str, Any]:
         """What a body asks for. Raises Problem."""
         named, most = self._shared.named, self._shared.limits.max_rows
-        columns = [vertices(body, name, named, most) for name in self._endpoint.columns]
+        columns = [vertices(body, name, named, most) for name in self._columns]
         if len(columns) == 2 and len(columns[0]) != len(columns[1]):
             raise wrong(f"dst: has {len(columns[1]):,} vertices, and src has {len(columns[0]):,}")
         asked: dict[str, Any] = dict(zip("uv", columns, strict=False))
@@ -194,19 +167,21 @@ class _Many:
 class _One:
     """GET: one, whose vertices are words of the path."""
 
-    def __init__(self, shared: _Shared, endpoint: Endpoint) -> None:
+    def __init__(self, shared: _Shared, operation: Operation) -> None:
+        name = operation.name.removesuffix("_of_one")
         self._shared = shared
-        self._endpoint = endpoint
-        self._start = f"/v1/{endpoint.name}/".encode()
+        self._kind = KINDS[name]
+        self._operation = operation
+        self._start = f"/v1/{name}/".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        form, shared, endpoint = accepted(_header(scope, b"accept")), self._shared, self._endpoint
+        form, shared = accepted(_header(scope, b"accept"), COLUMNS), self._shared
         asked: dict[str, Any] = dict(zip("uv", ([v] for v in self._vertices(scope)), strict=False))
-        if scope["query_string"] or endpoint.kind is Kind.HOPS:
-            query = messages.parameters(scope["query_string"], endpoint.query)
+        if scope["query_string"] or self._kind is Kind.HOPS:
+            query = messages.parameters(scope["query_string"], self._operation.query)
             if isinstance(query, messages.PagedQuery):
                 if query.cursor is not UNSET:
-                    await shared.reply_from(send, receive, form, endpoint.kind, query.cursor)
+                    await shared.reply_from(send, receive, form, self._kind, query.cursor)
                     return
                 if query.after is not UNSET:
                     asked["after"] = [name_of(query.after)]
@@ -215,17 +190,15 @@ class _One:
                 if query.k is UNSET:
                     raise wrong("k: give the number of steps, ?k=2")
                 asked["k"] = query.k
-        await shared.reply(send, receive, form, endpoint.kind, **asked)
+        await shared.reply(send, receive, form, self._kind, **asked)
 
     def _vertices(self, scope: Scope) -> list[Name]:
         """The vertices in the path, from its raw bytes: a name may have a slash in it, as %2F."""
         raw = scope.get("raw_path") or scope["path"].encode()
         at = raw.find(self._start)
         words = raw[at + len(self._start) :].split(b"/")
-        columns = self._endpoint.columns
-        if at < 0 or len(words) != len(columns):
-            said = "/".join(f"{{{name}}}" for name in columns)
-            raise Problem(404, f"/v1/{self._endpoint.name}/{said} is asked for")
+        if at < 0 or len(words) != len(self._operation.columns):
+            raise Problem(404, f"{self._operation.path} is asked for")
         names: list[Name] = []
         for word in words:
             if word.isdigit() and len(word) < 10 and (word[0] != 48 or word == b"0"):
@@ -245,19 +218,3 @@ class _One:
 
 def _header(scope: Scope, name: bytes) -> str:
     return next((x.decode("latin-1") for found, x in scope["headers"] if found == name), "")
-
-
-async def _body(receive: Receive, max_bytes: int) -> bytes | None:
-    """A request's body; None if the client went away. Raises Problem 413."""
-    parts: list[bytes] = []
-    size, has_more = 0, True
-    while has_more:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > max_bytes:
-            raise too_many(f"the body has more than {max_bytes:,} bytes")
-        has_more = message.get("more_body", False)
-    return b"".join(parts)

@@ -30,11 +30,11 @@ from starlette.types import Receive, Scope, Send
 from lpma.errors import SnapshotTooLarge
 
 from .beside import Job, Shared, Worker, in_turn
-from .codecs import accepted
 from .context import Context
+from .media import ARROW, NPZ, SNAPSHOTS, accepted
 from .messages import SnapshotQuery, parameters
 from .problems import Problem
-from .snapshot_forms import ARROW, CONTENT_TYPES, NPZ, Pieces, on_host, pieces_of
+from .snapshot_forms import Pieces, on_host, pieces_of
 
 MAX_SECONDS = 300.0  # that a client waits until the first byte
 CHUNK_BYTES = 1 << 20  # written at once
@@ -42,11 +42,7 @@ GRACE_S = 30.0
 LEAST_RATE = 1 << 20  # bytes a second
 MAX_READERS = 16  # of one snapshot
 
-FORMS = (
-    ("application/vnd.apache.arrow.stream", ARROW),
-    ("application/octet-stream", NPZ),
-    ("application/zip", NPZ),
-)
+FORMATS = {"arrow": ARROW, "npz": NPZ}
 
 
 def handlers(context: Context) -> dict[str, Any]:
@@ -159,7 +155,7 @@ class _Sending(Response):
             "Lpma-Version": str(made.version),
             "Lpma-Time": str(made.time),
         }
-        super().__init__(None, 200, headers, CONTENT_TYPES[form])
+        super().__init__(None, 200, headers, form)
         self._pieces = made.pieces
         self._leave = leave
 
@@ -187,5 +183,5 @@ class _Sending(Response):
 def _wanted(request: Request) -> _Wanted:
     query = parameters(request.scope["query_string"], SnapshotQuery)
     accept = request.headers.get("accept", "")
-    form = accepted(accept, FORMS) if query.format is UNSET else query.format
+    form = accepted(accept, SNAPSHOTS) if query.format is UNSET else FORMATS[query.format]
     return _Wanted(form, query.compact == "true")
