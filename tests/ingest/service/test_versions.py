@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ingest.service import graph_figures, health, watching
+from ingest.service import health, watching
 
 from .conftest import Served
 from .http import ask
@@ -79,8 +79,7 @@ SAID = {
 def test_versions_never_fall_from_answer_to_answer(
     serve_stream: Serve, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """However long figures may be shared, and whoever told the version."""
-    monkeypatch.setattr(graph_figures, "SHARED_S", 1e9)
+    """Whoever told the version."""
     monkeypatch.setattr(watching, "LEAST_S", 0.0)
     monkeypatch.setattr(watching, "SHARE", 0)
     served, rng = serve_stream(), random.Random(seed)
@@ -92,23 +91,6 @@ def test_versions_never_fall_from_answer_to_answer(
         version = SAID[name](served)
         assert version >= newest, f"{name}, after {told_by}"
         newest, told_by = version, name
-
-
-def test_figures_are_shared_at_their_version(
-    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(graph_figures, "SHARED_S", 1e9)
-    served = serve_stream()
-    version, reads = acknowledged(served), []
-    real = graph_figures.GraphFigures._read_all
-
-    def noted(self: Any, moment: Any) -> Any:
-        reads.append(1)
-        return real(self, moment)
-
-    monkeypatch.setattr(graph_figures.GraphFigures, "_read_all", noted)
-    assert [in_body("/v1/graph")(served) for _ in range(5)] == [version] * 5
-    assert len(reads) == 1
 
 
 def test_a_scrape_that_is_under_way_is_not_shared_by_whoever_knows_more(
