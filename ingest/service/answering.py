@@ -48,7 +48,6 @@ from lpma.arrays import to_host
 from lpma.errors import BatchError, OutOfMemory
 from lpma.names import FrozenNames, column_of
 
-from ..formats.names import joined
 from ..types import Name
 
 if TYPE_CHECKING:
@@ -57,10 +56,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Vertices = list[Name] | Array  # names, or uint32 ids
 
-NAME_BYTES = 100  # of a name that a graph returns, as an object
 TRIES = 3  # shares of the stream's time that one question gets: the first may compile kernels
 PART_ROWS = 1 << 18  # that one call of the graph is to answer with, some 2 ms
-PART_NAMES = 1 << 15  # the same, where rows are names
 PART_EDGES = 1 << 15  # that one call of two steps or more is to walk, some 10 ms
 FIRST_PART = 16  # vertices whose degrees are asked for first
 QUICK_S, SLOW_S = 0.002, 0.01  # a part of degrees, after which the next is longer or shorter
@@ -96,9 +93,8 @@ class Answer:
     it; of Neighbors, element places[i] for the i-th vertex asked.
 
     names: what turns the ids of Neighbors into names; None: they are what the client is told.
-    seen: for each vertex asked, rows of ids up to that one are left out. order: the ids of the
-    joint answer, where it has names. more: of the one vertex that was asked, there are rows behind
-    the last of these."""
+    seen: for each vertex asked, rows of ids up to that one are left out. more: of the one vertex
+    that was asked, there are rows behind the last of these."""
 
     kind: Kind
     version: int
@@ -109,7 +105,6 @@ class Answer:
     names: FrozenNames | None = None
     places: Array | None = None
     seen: Array | None = None
-    order: Array | None = None
     rows: int = 0  # of Neighbors, before any is left out
     more: bool = False
 
@@ -130,6 +125,7 @@ Outcome = Answer | Exception | None  # None: there was no time left, ask again
 
 def answer(moment: GraphView, questions: Sequence[Question], most: Most) -> list[Outcome]:
     """The outcome of each question, all at the version of this moment."""
+    moment = moment.by_id()
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for place, question in enumerate(questions):
         groups[question.kind, question.k].append(place)
@@ -164,15 +160,9 @@ class _Together:
 
     def _row_bytes(self) -> int:
         """Of an answer's row."""
-        if self._kind is Kind.HOPS:
-            columns = 0
-        else:
-            weight = getattr(self._graph, "weight_dtype", None)
-            columns = 8 + (0 if weight is None else weight.itemsize)
-        return columns + (NAME_BYTES if self._graph_has_names() else 4)
-
-    def _graph_has_names(self) -> bool:
-        return getattr(self._graph, "names", None) is not None
+        weight = getattr(self._graph, "weight_dtype", None)
+        columns = 8 + (0 if weight is None else weight.itemsize)
+        return 4 + (0 if self._kind is Kind.HOPS else columns)
 
     def outcomes(self) -> list[Outcome]:
         try:
@@ -195,13 +185,11 @@ class _Together:
         )
         return alone.outcomes()
 
-    def _given(self, columns: Iterable[Vertices]) -> Any:
-        """The vertices of several questions, as the graph takes them."""
+    def _given(self, columns: Iterable[Vertices]) -> Array:
+        """The vertices of several questions, by their ids."""
         joint = _joined(list(columns))
         if self._names is not None:
             return self._names.look_up(column_of(joint, "vertex"))
-        if self._graph_has_names():
-            return _listed(joint)
         return np.asarray(joint, np.uint32)
 
     def _of_equal_sizes(self) -> list[Outcome]:
@@ -300,8 +288,8 @@ class _Together:
         return (self._leads and place == 0) or time.monotonic() <= self._until
 
     def _read(
-        self, reader: Reader, group: range, vertices: Any, sizes: Array, where: Array, ends: Array,
-        outcomes: list[Outcome],
+        self, reader: Reader, group: range, vertices: Array, sizes: Array, where: Array,
+        ends: Array, outcomes: list[Outcome],
     ) -> None:  # fmt: skip
         """Read what a group of questions asks, together; if that is too much, in halves. where: the
         places among the vertices of what is asked; ends: of the questions in it."""
@@ -309,9 +297,8 @@ class _Together:
             return
         ends_here = ends[group.start : group.stop + 1] - ends[group.start]
         chosen, at = np.unique(where[ends[group.start] : ends[group.stop]], return_inverse=True)
-        asked = [vertices[i] for i in chosen] if isinstance(vertices, list) else vertices[chosen]
         try:
-            found = reader.read(asked, sizes[chosen])
+            found = reader.read(vertices[chosen], sizes[chosen])
         except AnswerTooLarge as error:
             if len(group) == 1:
                 outcomes[group[0]] = error
@@ -324,14 +311,14 @@ class _Together:
             if self._leads and group[0] == 0:
                 outcomes[0] = self._not_in_time(self._questions[0])
             return
-        order, rows = self._order(found, group), _sums(np.diff(found.indptr)[at], ends_here)
+        rows = _sums(np.diff(found.indptr)[at], ends_here)
         parts = zip(group, pairwise(ends_here.tolist()), rows, strict=True)
         for i, (lo, hi), count in parts:
             if count > self._bounds.rows:
                 outcomes[i] = reader.too_large()
                 continue
             seen = self._seen(self._questions[i])
-            outcomes[i] = self._answer(found, at[lo:hi], seen=seen, order=order, rows=count)
+            outcomes[i] = self._answer(found, at[lo:hi], seen=seen, rows=count)
 
     def _answer(self, found: Neighbors, places: Array, **more: Any) -> Answer:
         names = None if self._names is None else self._names.frozen()
@@ -350,7 +337,7 @@ class _Together:
         vertices, is_alone, more = self._given([question.u]), len(question.u) == 1, False
         for place in np.flatnonzero(degrees_of).tolist():
             vertex = vertices[place : place + 1]
-            last = None if question.after is None else self._behind(question.after[place])
+            last = None if question.after is None else self._id(question.after[place])
             is_whole = False
             while not is_whole:
                 room = self._bounds.rows - int(counts.sum())
@@ -368,7 +355,7 @@ class _Together:
                 parts.append(found)
                 counts[place] += len(found.ids)
                 is_whole = len(found.ids) < limit
-                last = None if is_whole else found.ids[-1:].tolist()[0]
+                last = None if is_whole else int(found.ids[-1])
         rows = replace(one_of(parts), indptr=np.concatenate([[0], np.cumsum(counts)]))
         return self._answer(rows, np.arange(len(counts)), rows=len(rows.ids), more=more)
 
@@ -376,30 +363,14 @@ class _Together:
         """The id up to which rows are left out, for each vertex."""
         if question.after is None:
             return None
-        return np.array([self._id(name) for name in question.after], np.int64)
+        ids = (self._id(name) for name in question.after)
+        return np.array([-1 if id is None else id for id in ids], np.int64)
 
-    def _behind(self, name: Name | None) -> Name | None:
-        """What the graph takes as `after`."""
-        id = self._id(name)
-        if id < 0:
-            return None
-        return name if self._graph_has_names() else id
-
-    def _order(self, found: Neighbors, group: range) -> Array | None:
-        """The ids of an answer in names, if any question of it leaves out rows."""
-        if not self._graph_has_names() or all(self._questions[i].after is None for i in group):
-            return None
-        ids: Array = np.asarray(self._graph.names.look_up(column_of(found.ids, "ids")))
-        return ids
-
-    def _id(self, name: Name | None) -> int:
-        names = self._names if self._names is not None else getattr(self._graph, "names", None)
+    def _id(self, name: Name | None) -> int | None:
+        """None of a name that no vertex goes by."""
         if name is None:
-            return -1
-        if names is None:
-            return int(name)
-        id = names.find(name)
-        return -1 if id is None else int(id)
+            return None
+        return int(name) if self._names is None else self._names.find(name)
 
 
 def _joined(columns: list[Vertices]) -> Any:
@@ -441,21 +412,17 @@ class Late(Exception):
     """The time is over before an answer is whole."""
 
 
-def distinct(vertices: Vertices) -> tuple[Vertices, Array]:
+def distinct(vertices: Array) -> tuple[Array, Array]:
     """(those that differ, in the order in which they appear first; the place of each in them)."""
-    if isinstance(vertices, np.ndarray):
-        found, first, inverse = np.unique(vertices, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        return found[order], rank[inverse]
-    places: dict[Any, int] = {}
-    where = [places.setdefault(vertex, len(places)) for vertex in vertices]
-    return list(places), np.array(where, np.int64)
+    found, first, inverse = np.unique(vertices, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return found[order], rank[inverse]
 
 
 def degrees(
-    count: Callable[[Any], Any], vertices: Vertices, until: float, most: int | None = None
+    count: Callable[[Any], Any], vertices: Array, until: float, most: int | None = None
 ) -> Array:
     """int64: the degrees of the first of these vertices; of all, unless the time is over, or their
     sum is above `most`."""
@@ -490,8 +457,7 @@ class Reader:
             graph.predecessors_after if kind is Kind.PREDECESSORS else graph.successors_after
         )
         self._has_columns = kind is not Kind.HOPS
-        named = getattr(graph, "names", None) is not None
-        self.part = PART_EDGES if self.walks else PART_NAMES if named else PART_ROWS
+        self.part = PART_EDGES if self.walks else PART_ROWS
 
     def too_large(self) -> AnswerTooLarge:
         edges, rows = self._bounds.edges, self._bounds.rows
@@ -505,7 +471,7 @@ class Reader:
             "vertices at once, or take a snapshot"
         )
 
-    def read(self, vertices: Vertices, sizes: Array) -> Neighbors:
+    def read(self, vertices: Array, sizes: Array) -> Neighbors:
         """The neighbours of these vertices, whose degrees are `sizes`, part after part. Raises
         AnswerTooLarge, and Late if the time is over after the first part."""
         parts: list[Neighbors] = []
@@ -536,13 +502,13 @@ class Reader:
                 raise self.too_large()
         return one_of(parts)
 
-    def piece(self, vertex: Vertices, after: Any, limit: int) -> Neighbors:
+    def piece(self, vertex: Array, after: int | None, limit: int) -> Neighbors:
         """At most `limit` neighbours of one vertex, those behind `after`; None: the first ones.
         REQUIRES: not `walks`."""
         found = self._after(vertex, after, limit).with_columns(to_host)
         return found if self._has_columns else Neighbors(found.indptr, found.ids)
 
-    def _walked(self, part: Vertices, sizes: Array, room: int) -> tuple[Neighbors | None, int]:
+    def _walked(self, part: Array, sizes: Array, room: int) -> tuple[Neighbors | None, int]:
         """(what is reached, edges walked); (None, fewer vertices to try at once) if these edges are
         many. Raises AnswerTooLarge if they are more than `room`, and Late."""
         before, each = -1, sizes
@@ -557,9 +523,7 @@ class Reader:
             if k == self._k or len(reached.ids) == before:
                 break  # nothing more can be reached
             before = len(reached.ids)
-            ids, where = distinct(
-                reached.ids.tolist() if reached.ids.dtype == object else reached.ids
-            )
+            ids, where = distinct(reached.ids)
             found = degrees(self._graph.degree, ids, self._bounds.until, room)
             if len(found) < len(ids):
                 raise self.too_large() if int(found.sum()) > room else Late
@@ -573,10 +537,9 @@ def one_of(parts: list[Neighbors]) -> Neighbors:
         return parts[0]
     ends = np.cumsum([0, *[len(part.ids) for part in parts]])
     indptr = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    parts = [part for part in parts if len(part.ids)] or parts[:1]
     return Neighbors(
         np.concatenate([np.zeros(1, np.int64), *indptr]),
-        joined([part.ids for part in parts]) if parts else np.empty(0, np.uint32),
+        np.concatenate([np.empty(0, np.uint32), *[part.ids for part in parts]]),
         _column([part.weights for part in parts]),
         _column([part.times for part in parts]),
     )

@@ -24,6 +24,7 @@ from typing import Any, Generic, TypeVar
 
 from starlette.requests import ClientDisconnect
 
+from lpma import Snapshot
 from lpma.cpu.threads import stopped_by
 
 from ..pipeline.graph_requests import GraphView
@@ -56,6 +57,12 @@ async def in_turn(context: Context, work: Callable[[GraphView], Result]) -> Resu
         return waiting.result()
     finally:
         waiting.cancel()
+
+
+def copied(moment: GraphView, compact: bool) -> tuple[GraphView, Callable[[], Snapshot]]:
+    """In a turn: the graph by ids, with its names, and a copy of it, which becomes a snapshot."""
+    moment = moment.by_id()
+    return moment, moment.graph.begin_snapshot(compact=compact)
 
 
 class Job(Generic[Result]):

@@ -257,8 +257,7 @@ def _neighbors_of(answer: Answer, joint: Neighbors) -> Neighbors:
     ids = joint.ids[rows]
     columns = [None if c is None else c[rows] for c in (joint.weights, joint.times)]
     if answer.seen is not None:
-        order = ids if answer.order is None else answer.order[rows]
-        kept = order > np.repeat(answer.seen, counts)
+        kept = ids > np.repeat(answer.seen, counts)
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[indptr]
         ids = ids[kept]
         columns = [None if column is None else column[kept] for column in columns]

@@ -82,7 +82,7 @@ class GraphFigures:
             "predecessors": graph.has_predecessors,
             "weighted": graph.weight_dtype is not None,
             "times": graph.has_times,
-            "names": moment.names is not None or graph.names is not None,
+            "names": moment.by_id().names is not None,
             "levels": graph.levels,
             "segments": graph.segments,
             "density": graph.density,

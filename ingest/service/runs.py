@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -28,7 +29,7 @@ from lpma.errors import BatchError
 from .. import analyses
 from ..errors import WordError
 from ..state.vertex_names import VertexNames, Vertices, name_of
-from .beside import Job, Shared, Worker, in_turn
+from .beside import Job, Shared, Worker, copied, in_turn
 from .context import Context
 from .problems import Problem
 
@@ -80,12 +81,9 @@ class _Runs:
     # The worker's thread ---------------------------------------------------------------------
 
     def _run(self, algorithm: str, options: dict[str, Any], job: Job[Any]) -> dict[str, Any]:
-        moment, finish = job.copied(
-            self._context, lambda moment: (moment, moment.graph.begin_snapshot(compact=True))
-        )
-        names = moment.graph.names if moment.names is None else moment.names
-        s = finish()._with(names=None)  # by row: `Vertices` has the names
-        vertices = Vertices(s, VertexNames(names))
+        moment, finish = job.copied(self._context, partial(copied, compact=True))
+        s = finish()
+        vertices = Vertices(s, VertexNames(moment.names))
         found, seconds = analyses.timed(
             lambda: _computed(algorithm, options, s, vertices, job.check)
         )

@@ -29,7 +29,7 @@ from starlette.types import Receive, Scope, Send
 
 from lpma.errors import SnapshotTooLarge
 
-from .beside import Job, Shared, Worker, in_turn
+from .beside import Job, Shared, Worker, copied, in_turn
 from .context import Context
 from .media import ARROW, NPZ, SNAPSHOTS, accepted
 from .messages import SnapshotQuery, parameters
@@ -130,10 +130,7 @@ class _Snapshots:
 
     def _make(self, wanted: _Wanted, job: Job[_Made]) -> _Made:
         try:
-            moment, finish = job.copied(
-                self._context,
-                lambda moment: (moment, moment.graph.begin_snapshot(compact=wanted.compact)),
-            )
+            moment, finish = job.copied(self._context, partial(copied, compact=wanted.compact))
         except SnapshotTooLarge:
             raise Problem(
                 422, "the largest id asks for too large an array: ask with compact=true"

@@ -26,7 +26,7 @@ Serve = Callable[..., Served]
 
 CUT = 3
 SIZES = [
-    (update_codecs, "RECORD_ROWS"), (answering, "PART_ROWS"), (answering, "PART_NAMES"),
+    (update_codecs, "RECORD_ROWS"), (answering, "PART_ROWS"),
     (answering, "PART_EDGES"), (answering, "FIRST_PART"), (queries, "LONG"),
     (snapshot, "CHUNK_BYTES"), (snapshot_forms, "BATCH_ENTRIES"),
 ]  # fmt: skip
