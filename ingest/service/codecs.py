@@ -6,9 +6,8 @@
                                                               in a form of the log's records
     arrow    application/vnd.apache.arrow.stream              a column (arrow_input.py)
 
-A body becomes one of the types of `messages.py`. Whatever is wrong with it raises Problem or
-RecordError: 400 if it is none of that form, 413 if it is too large, 415 if the form is unknown, 422
-if a field is wrong.
+A body becomes one of the types of `messages.py`. Whatever is wrong with it raises RecordError, of
+status 400 if it is none of that form, 413 if it is too large, 422 if a field is wrong.
 
 Answers have, by form:
 
@@ -45,7 +44,6 @@ from .arrow_input import is_text, read_columns
 from .context import Limits
 from .media import ARROW, JSON
 from .messages import Message, refused
-from .problems import Problem, malformed, too_many, wrong
 
 Array = npt.NDArray[Any]
 Column = list[Name] | Array
@@ -58,7 +56,7 @@ VERTICES = ("src", "dst", "u", "v")  # fields of bodies that are columns of vert
 
 
 def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Message:
-    """A body, whose vertices are not yet looked at. Raises Problem or RecordError."""
+    """A body, whose vertices are not yet looked at. Raises RecordError."""
     if form == JSON:
         return read_json(data, kind)
     fields = _of_arrow(data, limits) if form == ARROW else _of_msgpack(data, kind, limits)
@@ -72,8 +70,8 @@ def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Mess
     return body
 
 
-def read_json(data: bytes, kind: type[Message], repeated: int = 400) -> Message:
-    """The object of that type. Raises Problem, of status `repeated` where a field appears twice."""
+def read_json(data: bytes, kind: type[Message]) -> Message:
+    """The object of that type. Raises RecordError."""
     try:
         body: Message = _decoder(kind).decode(data)
         there = sum(x is not None and x is not UNSET for x in msgspec.structs.astuple(body))
@@ -81,16 +79,16 @@ def read_json(data: bytes, kind: type[Message], repeated: int = 400) -> Message:
         if data.count(b":") != there:
             fields = _decoder(dict[str, msgspec.Raw]).decode(data)
             if STRING.sub(b"", data).count(b":") != len(fields):
-                raise Problem(repeated, "a field appears twice")
+                raise RecordError("a field appears twice")
         return body
     except msgspec.ValidationError as error:
         problem = refused(error, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed(f"not JSON: {error}") from None
+        raise RecordError(f"not JSON: {error}", "malformed") from None
     try:
         msgspec.json.decode(data, type=msgspec.Raw)  # what is no JSON is told so
     except (msgspec.DecodeError, RecursionError) as error:
-        raise malformed(f"not JSON: {error}") from None
+        raise RecordError(f"not JSON: {error}", "malformed") from None
     raise problem
 
 
@@ -106,13 +104,13 @@ def _of_msgpack(data: bytes, kind: type[Message], limits: Limits) -> dict[str, A
     except RecordError as error:
         raise _too_many(limits.max_rows) if error.kind == "oversized" else error from None
     if not isinstance(fields, dict):
-        raise malformed(f"a body is a map, not {type(fields).__name__}")
+        raise RecordError(f"a body is a map, not {type(fields).__name__}", "malformed")
     found = {name if isinstance(name, str) else repr(name)[:64]: x for name, x in fields.items()}
     if "rows" in found:
         return _of_rows(found, kind, limits.max_rows)
     for name, column in found.items():
         if isinstance(column, bytes):
-            raise wrong(f"{name}: a bin column needs `rows`, their number, beside it")
+            raise RecordError(f"{name}: a bin column needs `rows`, their number, beside it")
     return found
 
 
@@ -120,7 +118,7 @@ def _of_rows(fields: dict[str, Any], kind: type[Message], max_rows: int) -> dict
     """The same with columns as the log's records have them as arrays."""
     rows = fields.pop("rows")
     if type(rows) is not int or rows < 0:
-        raise wrong("rows: expected the number of rows")
+        raise RecordError("rows: expected the number of rows")
     if rows > max_rows:
         raise _too_many(max_rows)
     for name in VERTICES:
@@ -128,7 +126,7 @@ def _of_rows(fields: dict[str, Any], kind: type[Message], max_rows: int) -> dict
             continue
         column = fields.get(name)
         if isinstance(column, list) and len(column) != rows:
-            raise wrong(f"{name}: has {len(column):,} vertices, and rows says {rows:,}")
+            raise RecordError(f"{name}: has {len(column):,} vertices, and rows says {rows:,}")
         if not isinstance(column, list):
             column = read_names(fields, name, rows, max_rows)
             fields = {key: x for key, x in fields.items() if key not in field_names(name)}
@@ -157,18 +155,18 @@ def _is_plain(name: str, kind: Any) -> bool:
 
 def vertices(body: Any, name: str, named: bool, max_rows: int) -> Column:
     """Field `name` of a body, a column of vertices: ids, or names where the graph has names. Raises
-    Problem 413 or 422."""
+    RecordError."""
     column: Column | UnsetType = getattr(body, name)
     if column is UNSET:
-        raise wrong(f"{name}: is missing: give a list of vertices")
+        raise RecordError(f"{name}: is missing: give a list of vertices")
     if len(column) > max_rows:
         raise _too_many(max_rows)
     check_vertices(column, name, named)
     return column
 
 
-def _too_many(max_rows: int) -> Problem:
-    return too_many(f"more than {max_rows:,} vertices")
+def _too_many(max_rows: int) -> RecordError:
+    return RecordError(f"more than {max_rows:,} vertices: ask for fewer at once", "oversized")
 
 
 def check_vertices(column: Column, name: str, named: bool) -> None:
@@ -199,11 +197,13 @@ def check_vertices(column: Column, name: str, named: bool) -> None:
 
 def marks(after: list[Any] | None, rows: int, named: bool) -> list[Name | None] | None:
     """Field `after`: for each vertex, the last neighbour that the client has, or null. Raises
-    Problem 422 or RecordError."""
+    RecordError."""
     if after is None:
         return None
     if len(after) != rows:
-        raise wrong(f"after: expected a list of {rows:,}, a vertex or null for each one asked for")
+        raise RecordError(
+            f"after: expected a list of {rows:,}, a vertex or null for each one asked for"
+        )
     check_vertices([item for item in after if item is not None], "after", named)
     return after
 

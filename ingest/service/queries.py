@@ -22,6 +22,7 @@ from lpma import Kind
 from lpma.batch.columns import MAX_VERTEX
 from lpma.engine.admission import NO_PREDECESSORS
 
+from ..errors import RecordError
 from ..state.vertex_names import name_of
 from ..types import Name
 from . import messages
@@ -31,7 +32,7 @@ from .context import Context
 from .graph_figures import GraphFigures
 from .media import COLUMNS, accepted, form_of
 from .pages import Pages, not_kept
-from .problems import Problem, wrong
+from .problems import Problem
 from .query_queue import HOPS, UNSUPPORTED, QueryQueue, Receive
 from .routes import OPERATIONS, Operation
 
@@ -143,23 +144,25 @@ class _Many:
         if isinstance(body, messages.PagedBody) and body.cursor is not None:
             given_too = [n for n in body.__struct_fields__ if n != "cursor"]
             if any(getattr(body, name) not in (None, UNSET) for name in given_too):
-                raise wrong("cursor: it goes on by itself: leave out the other fields")
+                raise RecordError("cursor: it goes on by itself: leave out the other fields")
             await shared.reply_from(send, receive, form, self._kind, body.cursor)
             return
         await shared.reply(send, receive, form, self._kind, **self._asked(body))
 
     def _asked(self, body: Struct) -> dict[str, Any]:
-        """What a body asks for. Raises Problem."""
+        """What a body asks for. Raises RecordError."""
         named, most = self._shared.named, self._shared.limits.max_rows
         columns = [vertices(body, name, named, most) for name in self._columns]
         if len(columns) == 2 and len(columns[0]) != len(columns[1]):
-            raise wrong(f"dst: has {len(columns[1]):,} vertices, and src has {len(columns[0]):,}")
+            raise RecordError(
+                f"dst: has {len(columns[1]):,} vertices, and src has {len(columns[0]):,}"
+            )
         asked: dict[str, Any] = dict(zip("uv", columns, strict=False))
         if isinstance(body, messages.PagedBody):
             asked["after"] = marks(body.after, len(columns[0]), named)
         if isinstance(body, messages.HopsBody):
             if body.k is UNSET:
-                raise wrong("k: is missing: give the number of steps")
+                raise RecordError("k: is missing: give the number of steps")
             asked["k"] = body.k
         return asked
 
@@ -188,7 +191,7 @@ class _One:
                     check_vertices(asked["after"], "after", shared.named)
             if isinstance(query, messages.HopsQuery):
                 if query.k is UNSET:
-                    raise wrong("k: give the number of steps, ?k=2")
+                    raise RecordError("k: give the number of steps, ?k=2")
                 asked["k"] = query.k
         await shared.reply(send, receive, form, self._kind, **asked)
 
@@ -207,12 +210,14 @@ class _One:
                 try:
                     names.append(name_of(unquote_to_bytes(word).decode()))
                 except UnicodeDecodeError:
-                    raise wrong("the path is no UTF-8: encode names in it as UTF-8") from None
+                    raise RecordError("the path is no UTF-8: encode names in it as UTF-8") from None
         if not self._shared.named:
             for word, name in zip(words, names, strict=True):
                 if type(name) is not int or not 0 <= name <= MAX_VERTEX:
                     said = unquote_to_bytes(word[:64]).decode(errors="replace")
-                    raise wrong(f"{said!r}: vertices of this graph go by numbers: 0 … {MAX_VERTEX}")
+                    raise RecordError(
+                        f"{said!r}: vertices of this graph go by numbers: 0 … {MAX_VERTEX}"
+                    )
         return names
 
 

@@ -101,7 +101,7 @@ def _of_json(body: bytes, producer: Producer, stream: Stream) -> Records:
         return _of_rows(rows, producer, stream, "row {}: ".format)
     if not _COLUMN.search(body):
         return _of_rows([body.strip()], producer, stream, lambda at: "")
-    given = read_json(body, UpdateColumns, 422)
+    given = read_json(body, UpdateColumns)
     named = Producer(given.source, given.seq)
     return _encoded(_of_columns(given), _only(named, producer), stream)
 
