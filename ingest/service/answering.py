@@ -27,7 +27,7 @@ milliseconds, and the clock is looked at between two of them. A degree costs as 
 each neighbour, so degrees too are asked for in parts, and of no vertex twice: a request may name
 one hub 100,000 times.
 
-Requires: the vertices were validated (`codecs.py`); the graph does not change meanwhile.
+Requires: the vertices were validated (`query_codecs.py`); the graph does not change meanwhile.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from starlette.requests import Request
 
 from ..pipeline.graph_requests import GraphView
 from ..timers import now_ms
-from .beside import Shared, Worker, in_turn
 from .context import Context
+from .jobs import Shared, Worker, in_turn
 
 if TYPE_CHECKING:
     import lpma

@@ -3,12 +3,12 @@
 Idea: a `msgspec.Struct` decodes and checks what a client sends, and OpenAPI's schemas are made from
 the same declaration (`openapi.py`), whose readers the descriptions are for.
 
-    …Body     the body of a POST: JSON, or columns of msgpack and Arrow (`codecs.py`)
+    …Body     the body of a POST: JSON, or columns of msgpack and Arrow (`query_codecs.py`)
     …Query    the parameters of a URL (`parameters`)
     others    answers in JSON
 
 How many vertices a body may name is up to the service (`Limits.max_rows`), and which of them can
-exist up to the graph: `codecs.py` checks both after decoding.
+exist up to the graph: `query_codecs.py` checks both after decoding.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ Without v: of the vertex with the highest degree, to begin with.
 
 Idea: one turn of a few point queries. Of many neighbours those of the highest degree are shown; of
 more than `CONSIDERED`, those of the lowest ids are read at all. Core numbers are those of the last
-look at the whole graph (`watching.py`), null before the first. The vertex to begin with comes from
-a look, too: one is taken if none has found a vertex yet.
+look at the whole graph (`distributions.py`), null before the first. The vertex to begin with comes
+from a look, too: one is taken if none has found a vertex yet.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from lpma.arrays import to_host
 from ..pipeline.graph_requests import GraphView
 from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
-from .beside import in_turn
 from .context import Context
+from .distributions import Distributions
+from .jobs import in_turn
 from .messages import NeighborhoodQuery, parameters
 from .problems import Problem
-from .watching import Distributions
 
 Array = npt.NDArray[Any]
 

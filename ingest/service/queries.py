@@ -1,7 +1,7 @@
 """Point queries: /v1/edges, successors, predecessors, degree, vertices and hops; /v1/graph.
 
-POST asks for many at once, in the forms of `codecs.py`; GET asks for one, whose vertices are words
-of the path as on the command line: 5 is an integer, "5" in quotes is text, ann is text.
+POST asks for many at once, in the forms of `query_codecs.py`; GET asks for one, whose vertices are
+words of the path as on the command line: 5 is an integer, "5" in quotes is text, ann is text.
 
 These endpoints are plain ASGI: a request object and a response object of Starlette's would cost
 more than the rest of a point query does.
@@ -27,12 +27,12 @@ from ..state.vertex_names import name_of
 from ..types import Name
 from . import messages
 from .answering import Answer, Vertices
-from .codecs import Page, check_vertices, decoded, encoded, marks, page_of, vertices
 from .context import Context
+from .cursors import Pages, not_kept
 from .graph_figures import GraphFigures
 from .media import COLUMNS, accepted, form_of
-from .pages import Pages, not_kept
 from .problems import Problem
+from .query_codecs import Page, check_vertices, decoded, encoded, marks, page_of, vertices
 from .query_queue import HOPS, UNSUPPORTED, QueryQueue, Receive
 from .routes import OPERATIONS, Operation
 

@@ -3,7 +3,7 @@
 The pipeline's thread copies the graph, and one worker computes on the copy, so that the stream goes
 on and at most one copy is in memory. `max_runs` more may wait, and the next are told when to come
 back (429). A run whose client goes, or has waited for `MAX_SECONDS`, is stopped: one that waits is
-forgotten, and one that is under way ends between two pieces of its work (`beside.py`). An algorithm
+forgotten, and one that is under way ends between two pieces of its work (`jobs.py`). An algorithm
 is called once on a small graph before its first run, so that `seconds` leave out what is compiled.
 
 Its options are those of `lpma run`, with the same names and defaults: what the algorithms declare
@@ -29,8 +29,8 @@ from lpma.errors import BatchError
 from .. import analyses
 from ..errors import WordError
 from ..state.vertex_names import VertexNames, Vertices, name_of
-from .beside import Job, Shared, Worker, copied, in_turn
 from .context import Context
+from .jobs import Job, Shared, Worker, copied, in_turn
 from .problems import Problem
 
 MAX_SECONDS = 300.0  # that a client waits, for its turn and the result

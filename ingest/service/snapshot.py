@@ -29,8 +29,8 @@ from starlette.types import Receive, Scope, Send
 
 from lpma.errors import SnapshotTooLarge
 
-from .beside import Job, Shared, Worker, copied, in_turn
 from .context import Context
+from .jobs import Job, Shared, Worker, copied, in_turn
 from .media import ARROW, NPZ, SNAPSHOTS, accepted
 from .messages import SnapshotQuery, parameters
 from .problems import Problem

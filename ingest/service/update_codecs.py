@@ -44,9 +44,9 @@ from ..formats.records import MAX_ROWS, decode_record
 from ..formats.row_reader import RowReader, named_ends
 from ..types import Names, Record, Values
 from .arrow_input import is_text, read_columns
-from .codecs import read_json
 from .media import ARROW, JSON, JSON_LINES, MSGPACK, UPDATES, form_of
 from .messages import UpdateColumns
+from .query_codecs import read_json
 
 RECORD_ROWS = 1 << 15
 MAX_ENCODED_BYTES = 64 << 20  # of all records of one request
@@ -196,8 +196,8 @@ def _read(values: Values, names: bool, place: Callable[[int], str]) -> Iterator[
     for stretch in _reader(names).stretches(values):
         if stretch.rows is not None:
             ends = None if stretch.ends is None else Names(*named_ends(stretch.ends))
-            producer = stretch.producers[0] if stretch.producers else (None, None)
-            yield Record(stretch.rows, (), *producer, ends)
+            source, seq = stretch.producers[0] if stretch.producers else (None, None)
+            yield Record(stretch.rows, producer=source, seq=seq, names=ends)
             continue
         for at in range(stretch.start, stretch.stop):
             try:

@@ -30,8 +30,8 @@ from ..pipeline.pipeline import Pipeline
 from ..pipeline.windows import NO_TIMES
 from ..sources.base import Log
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
-from .beside import seen
 from .context import Context
+from .jobs import seen
 from .messages import UpdatesQuery, parameters
 from .problems import Problem
 from .update_codecs import Producer, Records, Stream, records_of

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ingest.service import health, watching
+from ingest.service import distributions, health
 
 from .conftest import Served
 from .http import ask
@@ -80,8 +80,8 @@ def test_versions_never_fall_from_answer_to_answer(
     serve_stream: Serve, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Whoever told the version."""
-    monkeypatch.setattr(watching, "LEAST_S", 0.0)
-    monkeypatch.setattr(watching, "SHARE", 0)
+    monkeypatch.setattr(distributions, "LEAST_S", 0.0)
+    monkeypatch.setattr(distributions, "SHARE", 0)
     served, rng = serve_stream(), random.Random(seed)
     newest, told_by = acknowledged(served), "applied"
     for round in range(40):
@@ -126,7 +126,7 @@ def test_a_scrape_that_is_under_way_is_not_shared_by_whoever_knows_more(
 def test_distributions_that_are_behind_are_read_again_when_that_is_due(
     serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "LEAST_S", 1e9)
+    monkeypatch.setattr(distributions, "LEAST_S", 1e9)
     served = serve_stream()
     version = acknowledged(served)
     read = SAID["distributions"]

@@ -33,9 +33,9 @@ from lpma.names import FrozenNames
 
 from ..types import Name
 from .answering import Answer, Vertices
-from .codecs import Page
 from .context import Limits
 from .problems import Problem
+from .query_codecs import Page
 
 Array = npt.NDArray[Any]
 

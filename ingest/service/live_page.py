@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from . import events, neighborhood, watching
+from . import distributions, events, neighborhood
 from .context import Context
 
 FOLDER = Path(__file__).parent / "page"
@@ -42,11 +42,11 @@ async def _document(request: Request, name: str) -> Response:
 def handlers(context: Context) -> dict[str, Any]:
     """The page, and what it alone asks for."""
     hub = events.Hub(context)
-    looks = watching.Distributions(context)
+    looks = distributions.Distributions(context)
     return {
         "page": partial(_document, name="index.html"),
         "docs": partial(_document, name="docs.html"),
         **events.handlers(context, hub),
-        **watching.handlers(context, hub, looks),
+        **distributions.handlers(context, hub, looks),
         **neighborhood.handlers(context, looks),
     }

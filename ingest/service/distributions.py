@@ -30,9 +30,9 @@ from lpma.arrays import first_not_below, to_host
 
 from ..pipeline.graph_requests import GraphView
 from ..types import Closing
-from .beside import Job, Shared, Worker
 from .context import Context
 from .events import Hub
+from .jobs import Job, Shared, Worker
 from .problems import Problem
 from .query_queue import Receive
 from .sampling import newest_letters
@@ -69,7 +69,7 @@ class Distributions(Closing):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._worker = Worker("lpma-watching")
+        self._worker = Worker("lpma-distributions")
         self._running: Shared[Look] | None = None
         self._due = 0.0
         self.newest: Look | None = None
@@ -145,7 +145,7 @@ def binned(degrees: Array) -> dict[str, list[int]]:
     is not empty.
 
     >>> import numpy as np
-    >>> from ingest.service.watching import binned
+    >>> from ingest.service.distributions import binned
     >>> binned(np.array([0, 1, 2, 3, 9]))
     {'from': [0, 1, 2, 8], 'to': [0, 1, 3, 15], 'count': [1, 1, 2, 1]}
     """

@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect
 import lpma
 from ingest import analyses
 from ingest.pipeline.graph_requests import GraphRequests
-from ingest.service import beside, runs, snapshot
-from ingest.service.beside import Job, Shared, Stopped, Worker
+from ingest.service import jobs, runs, snapshot
 from ingest.service.context import Context, Limits
+from ingest.service.jobs import Job, Shared, Stopped, Worker
 from ingest.service.problems import Problem
 from lpma.cpu.threads import run_all
 from lpma.snapshot import compact
@@ -108,7 +108,7 @@ def test_what_does_not_come_in_time_is_not_done(worker: Worker) -> None:
     context = Context(GraphRequests(), None, limits=Limits(deadline_s=0))  # type: ignore[arg-type]
     asked: list[Any] = []
     with pytest.raises(Problem, match="did not come to it in time"):
-        asyncio.run(beside.in_turn(context, asked.append))
+        asyncio.run(jobs.in_turn(context, asked.append))
     with pytest.raises(Problem, match="did not come to it in time"):
         worker.begin(lambda job: job.copied(context, asked.append)).future.result(60)
     context.requests.answer(_moment(), 0, lambda: None)
