@@ -68,7 +68,7 @@ class _Kept:
         return Rest(self.u, after.tolist()[0], self.page.version)
 
 
-class Pages:
+class Cursors:
     """Cuts answers into pages, and keeps those that have more than one."""
 
     def __init__(self, limits: Limits) -> None:

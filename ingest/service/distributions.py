@@ -32,7 +32,7 @@ from ..pipeline.graph_requests import GraphView
 from ..types import Closing
 from .context import Context
 from .events import Hub
-from .jobs import Job, Shared, Worker
+from .jobs import Job, Worker
 from .problems import Problem
 from .query_queue import Receive
 from .sampling import newest_letters
@@ -70,7 +70,7 @@ class Distributions(Closing):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._worker = Worker("lpma-distributions")
-        self._running: Shared[Look] | None = None
+        self._running: Job[Look] | None = None
         self._due = 0.0
         self.newest: Look | None = None
 
@@ -93,7 +93,7 @@ class Distributions(Closing):
                 if wait_s > 0:
                     await asyncio.sleep(min(wait_s, 1.0))  # by then somebody may have begun it
                     continue
-                running = self._running = Shared(self._worker.begin(self._look))
+                running = self._running = self._worker.begin(self._look)
             look = await running.wait(receive, MAX_SECONDS, late)
             if look.version >= least:
                 return look

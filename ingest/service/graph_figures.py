@@ -16,7 +16,7 @@ from starlette.requests import Request
 from ..pipeline.graph_requests import GraphView
 from ..timers import now_ms
 from .context import Context
-from .jobs import Shared, Worker, in_turn
+from .jobs import Job, Worker, in_turn
 
 if TYPE_CHECKING:
     import lpma
@@ -36,7 +36,7 @@ class GraphFigures:
         self._context = context
         self._since = now_ms()
         self._counted: tuple[int, int] | None = None  # (version, vertices)
-        self._counting: Shared[None] | None = None  # the newest count
+        self._counting: Job[None] | None = None  # the newest count
         self._count_due = 0.0
         self._worker = Worker("lpma-figures")
         context.on_close(self._worker.close)
@@ -46,7 +46,7 @@ class GraphFigures:
         figures, copy = await in_turn(self._context, self._read)
         if copy is not None:
             version = figures["version"]
-            self._counting = Shared(self._worker.begin(lambda job: self._count(copy, version)))
+            self._counting = self._worker.begin(lambda job: self._count(copy, version))
         if copy is not None or self._counted is None:
             assert self._counting is not None
             late = "the vertices were not counted in time"

@@ -33,8 +33,7 @@ class Content(NamedTuple):
 
 class Operation(NamedTuple):
     """One endpoint. problems: the statuses of its refusals, beside those that all have.
-    at: the path as Starlette has it, where it differs. columns: the fields of a query, or the parts
-    of its path, that are vertices."""
+    at: the path as Starlette has it, where it differs."""
 
     name: str
     method: str
@@ -48,7 +47,6 @@ class Operation(NamedTuple):
     description: str = ""
     at: str = ""
     is_public: bool = False
-    columns: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}  # those that are read
 
 
@@ -76,7 +74,7 @@ def _queries(
     many: dict[str, Any], one: dict[str, Any], query: type[Struct] = m.NoQuery,
 ) -> list[Operation]:  # fmt: skip
     """POST asks for many at once, GET for one, whose vertices are in the path."""
-    columns = tuple(field for field in body.__struct_fields__ if field in ("src", "dst", "u", "v"))
+    columns = [field for field in body.__struct_fields__ if field in ("src", "dst", "u", "v")]
     path, pages = f"/v1/{name}", (410,) if query is not m.NoQuery else ()
     at_once = Content((answer,), COLUMNS, many, (), "The answers, in the order asked.")
     alone = Content((answer,), COLUMNS, one, (), "The answer, in lists of one element.")
@@ -85,13 +83,12 @@ def _queries(
             name, "POST", path, "queries", f"{summary}: many at once", {200: at_once},
             (406, *pages, 413, 415, 422, 503, 504),
             takes=Content((body,), COLUMNS, asked),
-            description=_IN_PAGES if pages else _AT_ONE_VERSION, columns=columns,
+            description=_IN_PAGES if pages else _AT_ONE_VERSION,
         ),
         Operation(
             f"{name}_of_one", "GET", f"{path}/{'/'.join(f'{{{column}}}' for column in columns)}",
             "queries", f"{summary}: one", {200: alone},
             (404, 406, *pages, 413, 422, 503, 504), query, at=f"{path}/{{vertex:path}}",
-            columns=columns,
         ),
     ]  # fmt: skip
 

@@ -30,7 +30,7 @@ from .. import analyses
 from ..errors import WordError
 from ..state.vertex_names import VertexNames, Vertices, name_of
 from .context import Context
-from .jobs import Job, Shared, Worker, copied, in_turn
+from .jobs import Job, Worker, copied, in_turn
 from .problems import Problem
 
 MAX_SECONDS = 300.0  # that a client waits, for its turn and the result
@@ -74,7 +74,7 @@ class _Runs:
         if self.worker.unfinished > self._context.limits.max_runs:
             wait = min(MOST_RETRY_S, math.ceil(self._last_s))
             raise Problem(429, "others wait to be run: ask again later", retry_after_s=wait)
-        run = Shared(self.worker.begin(lambda job: self._run(algorithm, options, job)))
+        run = self.worker.begin(lambda job: self._run(algorithm, options, job))
         late = f"not done within {MAX_SECONDS:g} s: take `lpma run`"
         return JSONResponse(await run.wait(request.receive, MAX_SECONDS, late))
 

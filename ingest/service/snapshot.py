@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 from lpma.errors import SnapshotTooLarge
 
 from .context import Context
-from .jobs import Job, Shared, Worker, copied, in_turn
+from .jobs import Job, Worker, copied, in_turn
 from .media import ARROW, NPZ, SNAPSHOTS, accepted
 from .messages import SnapshotQuery, parameters
 from .problems import Problem
@@ -69,7 +69,7 @@ class _Kept:
     """A snapshot that is being made or sent. users: who wait for it, or read it."""
 
     wanted: _Wanted
-    work: Shared[_Made]
+    work: Job[_Made]
     users: int = 0
 
     def serves(self, wanted: _Wanted, least: int) -> bool:
@@ -122,7 +122,7 @@ class _Snapshots:
                 "a snapshot of another version, format or compact is being sent: ask again later",
                 retry_after_s=1,
             )
-        kept = _Kept(wanted, Shared(self._worker.begin(lambda job: self._make(wanted, job))))
+        kept = _Kept(wanted, self._worker.begin(lambda job: self._make(wanted, job)))
         self._kept.append(kept)
         return kept
 
