@@ -23,9 +23,7 @@ How neighbours are read: the cost of a question is known, or estimated, before i
 of successors and predecessors are the vertices' degrees. Of k steps, the edges that are walked are
 at most the degrees of the starts and of all that k − 1 steps reach; so the steps are tried one
 after the other, and none is taken whose edges are too many. What is left is cut into parts of some
-milliseconds, and the clock is looked at between two of them. A degree costs as much as a look at
-each neighbour, so degrees too are asked for in parts, and of no vertex twice: a request may name
-one hub 100,000 times.
+milliseconds, as degrees are, and the clock is looked at between two of them.
 
 Requires: the vertices were validated (`query_codecs.py`); the graph does not change meanwhile.
 """
@@ -59,8 +57,7 @@ Vertices = list[Name] | Array  # names, or uint32 ids
 TRIES = 3  # shares of the stream's time that one question gets: the first may compile kernels
 PART_ROWS = 1 << 18  # that one call of the graph is to answer with, some 2 ms
 PART_EDGES = 1 << 15  # that one call of two steps or more is to walk, some 10 ms
-FIRST_PART = 16  # vertices whose degrees are asked for first
-QUICK_S, SLOW_S = 0.002, 0.01  # a part of degrees, after which the next is longer or shorter
+PART_DEGREES = 1 << 12  # that are asked for in one call, some ms
 
 
 # Questions and answers -----------------------------------------------------------------------
@@ -247,14 +244,10 @@ class _Together:
         reader = Reader(self._graph, self._kind, self._k, self._bounds)
         vertices, where = distinct(self._given(q.u for q in self._questions))
         needs = self._needs(where)
-        first = int(needs[0])
-        sizes = degrees(reader.count, vertices[:first], self._until)
-        if len(sizes) < first:
-            return self._cut_off()
-        now = time.monotonic()  # half of what is left of the time is for the reading
-        rest = degrees(reader.count, vertices[first:], now + (self._until - now) / 2)
-        sizes = np.concatenate([sizes, rest])
+        sizes = degrees(reader.count, vertices, self._until)
         known = int(np.searchsorted(needs, len(sizes), "right"))
+        if not known:
+            return self._cut_off()
         ends = np.array([0, *self._ends[:known]])
         where = where[: ends[-1]]
         rows = _sums(sizes[where], ends)
@@ -427,17 +420,12 @@ def degrees(
     """int64: the degrees of the first of these vertices; of all, unless the time is over, or their
     sum is above `most`."""
     parts: list[Array] = []
-    done = total = 0
-    step = FIRST_PART
-    while done < len(vertices):
-        started = time.monotonic()
-        if started > until or (most is not None and total > most):
+    total = 0
+    for start in range(0, len(vertices), PART_DEGREES):
+        if time.monotonic() > until or (most is not None and total > most):
             break
-        parts.append(np.asarray(to_host(count(vertices[done : done + step]))))
-        done += len(parts[-1])
+        parts.append(np.asarray(to_host(count(vertices[start : start + PART_DEGREES]))))
         total += int(parts[-1].sum())
-        took = time.monotonic() - started
-        step = 4 * step if took < QUICK_S else max(1, step >> (took > SLOW_S))
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
