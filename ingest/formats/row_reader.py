@@ -6,9 +6,9 @@ types that the graph wants, and skips what else stands in a record. The values a
 columns. Rows of msgpack in our own form are read by compiled code: see plain_rows.py.
 
 What is read here `decode_record` reads with the same result. The other way round it need not be:
-what a decoder refuses (a query, columns, a vertex operation, a whole float, a bad record), or what
-has a value that does not pass as part of a column, is left to `decode_record`, which says why. So
-records are cut into stretches: of rows that became columns, and of others.
+what a decoder refuses (a query, columns, an expiry, a whole float, a bad record), or what has a
+value that does not pass as part of a column, is left to `decode_record`, which says why. So records
+are cut into stretches: of rows that became columns, and of others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from .names import names_of
 from .times import in_ms
 
 _OWN = Fields().of_topic()
-_EDGES = (Kind.INSERT, Kind.DELETE)
 _ROLES = ("src", "dst", "weight", "time", "kind", "source", "seq")
 _LEFT = -1  # the code of a kind that is not read here
 _MOST = 2**63 - 1
@@ -289,6 +288,11 @@ class _Form(NamedTuple):
         kind = np.full(count, self.codes[None], np.uint8)
         if kinds is not None:
             kind[:] = kinds
+        of_one = kind > Kind.DELETE
+        if of_one.any():
+            if [end is None for end in dst] != of_one.tolist():
+                raise RecordError("dst: operations on edges have it, and no others")
+            dst = [0 if end is None else end for end in dst]
         weight, time = self._weights(values.get("weight"), kind), self._times(values.get("time"))
         if not self.names:
             ids = [np.fromiter(end, np.uint32, count) for end in (src, dst)]
@@ -322,7 +326,7 @@ class _Form(NamedTuple):
 
 def _runs(values: dict[str, list[Any]], count: int) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether they are left) of stretches whose rows all have a time or all have
-    none, and so with their producers. Rows of other kinds than edges are left, and bad producers.
+    none, and so with their producers. Expiries are left, and bad producers.
     """
     marks: list[list[int]] = []
     codes, times = values.get("kind"), values.get("time")
@@ -448,12 +452,12 @@ def _nest(name: str) -> str:
 
 
 def _codes_of(fields: Fields) -> dict[str | None, int]:
-    """What the words of this mapping mean, of those that append or delete an edge."""
+    """What the words of this mapping mean, but for expiries."""
     words = {word: word for word in UPDATE_KINDS} | fields.kinds
     codes = {word: int(UPDATE_KINDS[meant]) for word, meant in words.items()}
-    known: dict[str | None, int] = {w: code for w, code in codes.items() if code in _EDGES}
+    known: dict[str | None, int] = {w: code for w, code in codes.items() if code < Kind.EXPIRE}
     default = int(UPDATE_KINDS[fields.default_kind])
-    return known | {None: default if default in _EDGES else _LEFT}
+    return known | {None: default if default < Kind.EXPIRE else _LEFT}
 
 
 # Polled records ------------------------------------------------------------------------------
