@@ -404,6 +404,7 @@ def test_a_view_by_ids_has_the_names_of_a_graph_beside_it(device: str) -> None:
     graph = lpma.Graph(device=device, names=True)
     graph.insert(["ann", "ann"], ["bob", 7])
     view = GraphView(graph, None, 1, 1).by_id()
+    assert view.names is not None
     assert view.names is graph.names
     assert view.graph.names is None
     ann = view.names.find("ann")
