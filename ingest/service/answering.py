@@ -120,19 +120,19 @@ Outcome = Answer | Exception | None  # None: there was no time left, ask again
 # Many together -------------------------------------------------------------------------------
 
 
-def answer(moment: GraphView, questions: Sequence[Question], most: Most) -> list[Outcome]:
-    """The outcome of each question, all at the version of this moment."""
-    moment = moment.by_id()
+def answer(view: GraphView, questions: Sequence[Question], most: Most) -> list[Outcome]:
+    """The outcome of each question, all at the version of this view."""
+    view = view.by_id()
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for place, question in enumerate(questions):
         groups[question.kind, question.k].append(place)
     outcomes: list[Outcome] = [None] * len(questions)
-    until = time.monotonic() + moment.share_s
+    until = time.monotonic() + view.share_s
     for number, ((kind, k), places) in enumerate(groups.items()):
         if number and time.monotonic() > until:
             break
         asked = [questions[i] for i in places]
-        together = _Together(moment, kind, k, asked, most, until, leads=number == 0)
+        together = _Together(view, kind, k, asked, most, until, leads=number == 0)
         for place, outcome in zip(places, together.outcomes(), strict=True):
             outcomes[place] = outcome
     return outcomes
@@ -142,12 +142,12 @@ class _Together:
     """Questions of one kind."""
 
     def __init__(
-        self, moment: GraphView, kind: Kind, k: int, questions: Sequence[Question], most: Most,
+        self, view: GraphView, kind: Kind, k: int, questions: Sequence[Question], most: Most,
         until: float, leads: bool,
     ) -> None:  # fmt: skip
-        self._graph: Any = moment.graph
-        self._moment = moment
-        self._names = moment.names
+        self._graph: Any = view.graph
+        self._view = view
+        self._names = view.names
         self._kind, self._k = kind, k
         self._questions = questions
         self._until, self._leads = until, leads
@@ -178,7 +178,7 @@ class _Together:
         if time.monotonic() > self._until:
             return [None]
         alone = _Together(
-            self._moment, self._kind, self._k, [question], self._most, self._until, False
+            self._view, self._kind, self._k, [question], self._most, self._until, False
         )
         return alone.outcomes()
 
@@ -216,7 +216,7 @@ class _Together:
 
     def _shared(self, joint: Edges | Array, count: int) -> list[Outcome]:
         """A joint answer, parted among the first `count` questions; the others have none yet."""
-        kind, version, stamp = self._kind, self._moment.version, self._moment.time
+        kind, version, stamp = self._kind, self._view.version, self._view.time
         starts = [0, *self._ends]
         shared: list[Outcome] = [
             Answer(kind, version, stamp, joint, starts[i], starts[i + 1]) for i in range(count)
@@ -315,10 +315,8 @@ class _Together:
 
     def _answer(self, found: Neighbors, places: Array, **more: Any) -> Answer:
         names = None if self._names is None else self._names.frozen()
-        moment, rows = self._moment, len(places)
-        return Answer(
-            self._kind, moment.version, moment.time, found, 0, rows, names, places, **more
-        )
+        view, rows = self._view, len(places)
+        return Answer(self._kind, view.version, view.time, found, 0, rows, names, places, **more)
 
     def _in_pieces(self, reader: Reader, asked: int, degrees_of: Array) -> Outcome:
         """The answer to a question about long rows: of one vertex as much as there are room and

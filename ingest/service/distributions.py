@@ -113,9 +113,9 @@ class Distributions(Closing):
         self._worker.close()
 
 
-def _copied(moment: GraphView) -> tuple[Callable[[], Snapshot], Array]:
+def _copied(view: GraphView) -> tuple[Callable[[], Snapshot], Array]:
     """In a turn: a copy of the graph, and the densities by level."""
-    return moment.graph.begin_snapshot(compact=True), moment.graph.level_densities()
+    return view.graph.begin_snapshot(compact=True), view.graph.level_densities()
 
 
 def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:

@@ -61,12 +61,12 @@ class GraphFigures:
         took = time.monotonic() - started
         self._count_due = started + max(COUNT_S, COUNT_SHARE * took)
 
-    def _read(self, moment: GraphView) -> tuple[dict[str, Any], Copy | None]:
+    def _read(self, view: GraphView) -> tuple[dict[str, Any], Copy | None]:
         """In the pipeline's thread: all figures but the number of vertices, and a copy of which
         these are counted, if that is due."""
-        graph, context, counted = moment.graph, self._context, self._counted
+        graph, context, counted = view.graph, self._context, self._counted
         is_due = counted is None or (
-            counted[0] != moment.version and time.monotonic() >= self._count_due
+            counted[0] != view.version and time.monotonic() >= self._count_due
         )
         if self._counting is not None and self._counting.is_open:
             is_due = False
@@ -75,14 +75,14 @@ class GraphFigures:
             "live": context.pipeline is not None,
             "rows": graph.num_rows,
             "edges": graph.num_edges,
-            "version": moment.version,
-            "time": moment.time,
+            "version": view.version,
+            "time": view.time,
             "device": graph.device,
             "directed": graph.directed,
             "predecessors": graph.has_predecessors,
             "weighted": graph.weight_dtype is not None,
             "times": graph.has_times,
-            "names": moment.by_id().names is not None,
+            "names": view.by_id().names is not None,
             "levels": graph.levels,
             "segments": graph.segments,
             "density": graph.density,

@@ -76,7 +76,7 @@ class _Health:
         """Why the stream does not step, None if it does."""
         asked = self._step
         if asked is None or asked.done():
-            asked = self._step = self._context.requests.ask(lambda moment: moment.version)
+            asked = self._step = self._context.requests.ask(lambda view: view.version)
             asked.add_done_callback(self._note_step)
         step = asyncio.wrap_future(asked)
         await asyncio.wait({asyncio.shield(step)}, timeout=PROBE_S)

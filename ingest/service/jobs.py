@@ -59,10 +59,10 @@ async def in_turn(context: Context, work: Callable[[GraphView], Result]) -> Resu
         waiting.cancel()
 
 
-def copied(moment: GraphView, compact: bool) -> tuple[GraphView, Callable[[], Snapshot]]:
+def copied(view: GraphView, compact: bool) -> tuple[GraphView, Callable[[], Snapshot]]:
     """In a turn: the graph by ids, with its names, and a copy of it, which becomes a snapshot."""
-    moment = moment.by_id()
-    return moment, moment.graph.begin_snapshot(compact=compact)
+    view = view.by_id()
+    return view, view.graph.begin_snapshot(compact=compact)
 
 
 class Job(Generic[Result]):

@@ -49,9 +49,10 @@ def _neighbors(graph: Any, id: int) -> Array:
     return both[both != id]
 
 
-def neighborhood(moment: GraphView, vertex: Name | Row, limit: int) -> dict[str, Any]:
+def neighborhood(view: GraphView, vertex: Name | Row, limit: int) -> dict[str, Any]:
     """The document but for the core numbers; `rows` are the ids. Raises Problem, WordError."""
-    graph, names = moment.by_id().graph, VertexNames(moment.by_id().names)
+    view = view.by_id()
+    graph, names = view.graph, VertexNames(view.names)
     id = vertex.id if isinstance(vertex, Row) else names.id(vertex)
     around = _neighbors(graph, id)
     if not len(around) and not bool(graph.has_vertices([id])[0]):
@@ -61,8 +62,8 @@ def neighborhood(moment: GraphView, vertex: Name | Row, limit: int) -> dict[str,
     chosen = np.sort(np.argsort(-degrees, kind="stable")[:limit])
     rows = np.concatenate([np.array([id], np.uint32), around[chosen]])
     return {
-        "version": moment.version,
-        "time": moment.time,
+        "version": view.version,
+        "time": view.time,
         "rows": rows.tolist(),
         "ids": names.of(rows).tolist(),
         "degree": _degrees(graph, rows).tolist(),
@@ -90,7 +91,7 @@ def _edges_among(graph: Any, vertices: Array) -> list[list[int]]:
 def handlers(context: Context, looks: Distributions) -> dict[str, Any]:
 
     async def around(vertex: Name | Row, limit: int) -> dict[str, Any]:
-        return await in_turn(context, lambda moment: neighborhood(moment, vertex, limit))
+        return await in_turn(context, lambda view: neighborhood(view, vertex, limit))
 
     async def around_the_best(request: Request, limit: int) -> dict[str, Any]:
         """Of the last look, unless it knew no vertex, or this one has gone since."""

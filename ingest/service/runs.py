@@ -63,7 +63,7 @@ class _Runs:
         algorithm = request.path_params["algorithm"]
         options = options_of(algorithm, request.query_params)
         # In a turn: the graph's lock may be held for as long as a batch takes.
-        edges = await in_turn(self._context, lambda moment: int(moment.graph.num_edges))
+        edges = await in_turn(self._context, lambda view: int(view.graph.num_edges))
         most = MAX_EDGES_OF.get(algorithm, MAX_EDGES)
         if edges > most:
             raise Problem(
@@ -81,9 +81,9 @@ class _Runs:
     # The worker's thread ---------------------------------------------------------------------
 
     def _run(self, algorithm: str, options: dict[str, Any], job: Job[Any]) -> dict[str, Any]:
-        moment, finish = job.copied(self._context, partial(copied, compact=True))
+        view, finish = job.copied(self._context, partial(copied, compact=True))
         s = finish()
-        vertices = Vertices(s, VertexNames(moment.names))
+        vertices = Vertices(s, VertexNames(view.names))
         found, seconds = analyses.timed(
             lambda: _computed(algorithm, options, s, vertices, job.check)
         )
@@ -91,7 +91,7 @@ class _Runs:
         return {
             "algorithm": algorithm,
             "version": s.version,
-            "time": moment.time,
+            "time": view.time,
             "vertices": s.num_rows,
             "edges": s.num_edges,
             "seconds": round(self._last_s, 4),

@@ -93,7 +93,7 @@ class _Snapshots:
 
     async def get(self, request: Request) -> Response:
         wanted = _wanted(request)
-        least = await in_turn(self._context, lambda moment: moment.version)
+        least = await in_turn(self._context, lambda view: view.version)
         while True:
             kept = next((k for k in self._kept if k.serves(wanted, least)), None)
             kept = kept or self._begin(wanted)
@@ -130,17 +130,17 @@ class _Snapshots:
 
     def _make(self, wanted: _Wanted, job: Job[_Made]) -> _Made:
         try:
-            moment, finish = job.copied(self._context, partial(copied, compact=wanted.compact))
+            view, finish = job.copied(self._context, partial(copied, compact=wanted.compact))
         except SnapshotTooLarge:
             raise Problem(
                 422, "the largest id asks for too large an array: ask with compact=true"
             ) from None
         s = finish()
-        if moment.names is not None:
+        if view.names is not None:
             ids = {"ids": s._ids} if s._ids is not None else {"rows": s.num_rows}
-            s = s._with(names=moment.names.frozen(**ids))
+            s = s._with(names=view.names.frozen(**ids))
         job.check()
-        return _Made(s.version, moment.time, pieces_of(on_host(s), wanted.form, job.check))
+        return _Made(s.version, view.time, pieces_of(on_host(s), wanted.form, job.check))
 
 
 class _Sending(Response):
