@@ -268,6 +268,13 @@ class Graph:
             names.has_graph = True
             self._vertices = ByName(*given, names)
 
+    def _by_id(self) -> Self:
+        """The same graph, not a copy, for a caller who has its vertices by their ids."""
+        same = object.__new__(type(self))
+        same.__dict__ = {**self.__dict__}
+        same._go_by(None)
+        return same
+
     # -- one edge, one vertex -----------------------------------------------------------------
 
     def has_edge(self, u: Name, v: Name) -> bool:

@@ -7,9 +7,9 @@ are then checked as columns. Rows of msgpack in our own form are read by compile
 plain_rows.py.
 
 What is read here `decode_record` reads with the same result. The other way round it need not be:
-what a decoder refuses (a query, columns, a vertex operation, a whole float, a bad record), or what
-has a value that does not pass as part of a column, is left to `decode_record`, which says why. So
-records are cut into stretches: of rows that became columns, and of others.
+what a decoder refuses (a query, columns, an expiry, a whole float, a bad record), or what has a
+value that does not pass as part of a column, is left to `decode_record`, which says why. So records
+are cut into stretches: of rows that became columns, and of others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from .names import names_of
 from .times import column_in_ms, in_ms, within_ms
 
 _OWN = Fields().of_topic()
-_EDGES = (Kind.INSERT, Kind.DELETE)
 _LEFT = -1  # the code of a kind that is not read here
 _MOST = 2**63 - 1
 _NOTHING = Annotated[int, Meta(gt=0, lt=0)]  # the type of a field that must not be there
@@ -73,9 +72,10 @@ class Stretch(NamedTuple):
 
 class RowReader:
     """Reads the rows of one topic. fields: its mapping; None: it has our own forms alone. names:
-    whether vertices go by names."""
+    whether vertices go by names. others: whether an object of JSON is read that has other fields,
+    too."""
 
-    def __init__(self, fields: Fields | None, names: bool) -> None:
+    def __init__(self, fields: Fields | None, names: bool, *, others: bool = True) -> None:
         vertex: Any = int | str if names else Annotated[int, Meta(ge=0, le=MAX_VERTEX)]
         fields = None if fields is None else fields.of_topic()
         self._names = names
@@ -90,7 +90,7 @@ class RowReader:
             if fields.ends_are_ours or {roles["src"], roles["dst"]} & fields.foreign():
                 self._maps = (_mapped(fields, MSGPACK, int | str, vertex, names), *self._maps)
             self._lines = tuple(
-                _mapped(fields, JSON, time, vertex, names) for time in (int, int | str)
+                _mapped(fields, JSON, time, vertex, names, others) for time in (int, int | str)
             )
         self._forms: list[tuple[_Form, ...]] = [()] * 256  # by a record's first byte
         self._forms[:0x80] = [self._lines[-1:]] * 0x80
@@ -316,6 +316,11 @@ class _Form(NamedTuple):
         kind = np.full(count, self.codes[None], np.uint8)
         if kinds is not None:
             kind[:] = kinds
+        of_one = kind > Kind.DELETE
+        if of_one.any():
+            if [end is None for end in dst] != of_one.tolist():
+                raise RecordError("dst: operations on edges have it, and no others")
+            dst = [0 if end is None else end for end in dst]
         weight, time = self._weights(values.get("weight"), kind), self._times(values.get("time"))
         if not self.names:
             ids = [np.fromiter(end, np.uint32, count) for end in (src, dst)]
@@ -349,7 +354,7 @@ class _Form(NamedTuple):
 
 def _runs(values: dict[str, list[Any]], count: int) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether they are left) of stretches whose rows all have a time or all have
-    none, and so with their producers. Rows of other kinds than edges are left, and bad producers.
+    none, and so with their producers. Expiries are left, and bad producers.
     """
     marks: list[list[int]] = []
     codes, times = values.get("kind"), values.get("time")
@@ -404,9 +409,11 @@ def _msgpack_map(vertex: Any, names: bool, unit: str) -> _Form:
     return _Form(msgspec.msgpack.Decoder(made).decode, _GET, names, _codes_of(_OWN), unit)
 
 
-def _mapped(fields: Fields, codec: Codec, time: Any, vertex: Any, names: bool) -> _Form:
-    """An object with these fields, among any others; one that is null is not there. time: the type
-    of times. Of msgpack it has no field of what is no row: see `codec_of`."""
+def _mapped(
+    fields: Fields, codec: Codec, time: Any, vertex: Any, names: bool, others: bool = True
+) -> _Form:
+    """An object with these fields, and others where these may be; one that is null is not there.
+    time: the type of times. Of msgpack it has no field of what is no row: see `codec_of`."""
     types = {"src": vertex, "dst": vertex, "weight": float, "time": time, "kind": str,
              "source": str, "seq": int}  # fmt: skip
     tree = _Tree({}, {})
@@ -418,7 +425,7 @@ def _mapped(fields: Fields, codec: Codec, time: Any, vertex: Any, names: bool) -
     if codec is MSGPACK:
         for name in fields.of_others():
             tree.leaves[_nest(name)] = name, _NOTHING
-    decoder = codec.decoder(tree.struct())
+    decoder = codec.decoder(tree.struct(others))
     return _Form(
         decoder.decode, get, names, _codes_of(fields), fields.time_unit or "ms",
         fields.default_weight, codec, getattr(decoder, "decode_lines", None),
@@ -461,13 +468,14 @@ class _Tree(NamedTuple):
 
         return lambda rows: [found(row) for row in rows]
 
-    def struct(self) -> type[msgspec.Struct]:
+    def struct(self, others: bool) -> type[msgspec.Struct]:
         leaves = {role: (name, kind) for role, (name, kind) in self.leaves.items()}
-        nested = {_nest(name): (name, tree.struct()) for name, tree in self.inner.items()}
+        nested = {_nest(name): (name, tree.struct(others)) for name, tree in self.inner.items()}
         every = leaves | nested
         return msgspec.defstruct(
             "Row", [(attribute, kind | None, None) for attribute, (_, kind) in every.items()],
             rename={attribute: name for attribute, (name, _) in every.items()}, gc=False,
+            forbid_unknown_fields=not others,
         )  # fmt: skip
 
 
@@ -477,12 +485,12 @@ def _nest(name: str) -> str:
 
 
 def _codes_of(fields: Fields) -> dict[str | None, int]:
-    """What the words of this mapping mean, of those that append or delete an edge."""
+    """What the words of this mapping mean, but for expiries."""
     words = {word: word for word in UPDATE_KINDS} | fields.kinds
     codes = {word: int(UPDATE_KINDS[meant]) for word, meant in words.items()}
-    known: dict[str | None, int] = {w: code for w, code in codes.items() if code in _EDGES}
+    known: dict[str | None, int] = {w: code for w, code in codes.items() if code < Kind.EXPIRE}
     default = int(UPDATE_KINDS[fields.default_kind])
-    return known | {None: default if default in _EDGES else _LEFT}
+    return known | {None: default if default < Kind.EXPIRE else _LEFT}
 
 
 # Polled records ------------------------------------------------------------------------------
@@ -535,6 +543,12 @@ def with_names(rows: Columns, ends: Column | None) -> Columns:
     """Rows whose ends are names, if these are."""
     if ends is None:
         return rows
+    src, dst = named_ends(ends)
+    return rows.replace(src=names_of(src, "src"), dst=names_of(dst, "dst"))
+
+
+def named_ends(ends: Column) -> tuple[Array, Array]:
+    """The names of src, and of dst, of each row."""
     entries = ends.kinds, ends.keys, ends.bounds, ends.blob
     src, dst = (names_of_entries(np.arange(at, len(ends), 2), *entries) for at in range(2))
-    return rows.replace(src=names_of(src, "src"), dst=names_of(dst, "dst"))
+    return src, dst

@@ -56,6 +56,11 @@ class GraphView(NamedTuple):
     time: int
     share_s: float = IDLE_SHARE_S
 
+    def by_id(self) -> GraphView:
+        """The same with the names beside the graph, whose vertices go by ids, wherever they are."""
+        own = self.graph.names
+        return self if own is None else self._replace(graph=self.graph._by_id(), names=own)
+
 
 @dataclass(frozen=True)
 class _Request:

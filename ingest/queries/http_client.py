@@ -1,9 +1,9 @@
 """Queries over HTTP: a client of the service (`ingest/service/`), with the methods of `Client`.
 
 Idea: queries of one kind go in one request, as msgpack columns, and their answers come back as
-columns of one version, which the service writes in `ingest/service/codecs.py`. Connections are kept
-and used again, each by one thread at a time: a thread that finds none free opens another. What is
-sent here changes nothing, so a request whose kept connection broke is simply sent again.
+columns of one version, which the service writes in `ingest/service/query_codecs.py`. Connections
+are kept and used again, each by one thread at a time: a thread that finds none free opens another.
+What is sent here changes nothing, so a request whose kept connection broke is simply sent again.
 
 If the service says *retry later* (429 or 503), the client asks again after what `Retry-After` says
 and growing pauses, while there is time.

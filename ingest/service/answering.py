@@ -23,11 +23,9 @@ How neighbours are read: the cost of a question is known, or estimated, before i
 of successors and predecessors are the vertices' degrees. Of k steps, the edges that are walked are
 at most the degrees of the starts and of all that k − 1 steps reach; so the steps are tried one
 after the other, and none is taken whose edges are too many. What is left is cut into parts of some
-milliseconds, and the clock is looked at between two of them. A degree costs as much as a look at
-each neighbour, so degrees too are asked for in parts, and of no vertex twice: a request may name
-one hub 100,000 times.
+milliseconds, as degrees are, and the clock is looked at between two of them.
 
-Requires: the vertices were validated (`codecs.py`); the graph does not change meanwhile.
+Requires: the vertices were validated (`query_codecs.py`); the graph does not change meanwhile.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ from lpma.arrays import to_host
 from lpma.errors import BatchError, OutOfMemory
 from lpma.names import FrozenNames, column_of
 
-from ..formats.names import joined
 from ..types import Name
 
 if TYPE_CHECKING:
@@ -57,13 +54,10 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Vertices = list[Name] | Array  # names, or uint32 ids
 
-NAME_BYTES = 100  # of a name that a graph returns, as an object
 TRIES = 3  # shares of the stream's time that one question gets: the first may compile kernels
 PART_ROWS = 1 << 18  # that one call of the graph is to answer with, some 2 ms
-PART_NAMES = 1 << 15  # the same, where rows are names
 PART_EDGES = 1 << 15  # that one call of two steps or more is to walk, some 10 ms
-FIRST_PART = 16  # vertices whose degrees are asked for first
-QUICK_S, SLOW_S = 0.002, 0.01  # a part of degrees, after which the next is longer or shorter
+PART_DEGREES = 1 << 12  # that are asked for in one call, some ms
 
 
 # Questions and answers -----------------------------------------------------------------------
@@ -96,9 +90,8 @@ class Answer:
     it; of Neighbors, element places[i] for the i-th vertex asked.
 
     names: what turns the ids of Neighbors into names; None: they are what the client is told.
-    seen: for each vertex asked, rows of ids up to that one are left out. order: the ids of the
-    joint answer, where it has names. more: of the one vertex that was asked, there are rows behind
-    the last of these."""
+    seen: for each vertex asked, rows of ids up to that one are left out. more: of the one vertex
+    that was asked, there are rows behind the last of these."""
 
     kind: Kind
     version: int
@@ -109,7 +102,6 @@ class Answer:
     names: FrozenNames | None = None
     places: Array | None = None
     seen: Array | None = None
-    order: Array | None = None
     rows: int = 0  # of Neighbors, before any is left out
     more: bool = False
 
@@ -128,18 +120,19 @@ Outcome = Answer | Exception | None  # None: there was no time left, ask again
 # Many together -------------------------------------------------------------------------------
 
 
-def answer(moment: GraphView, questions: Sequence[Question], most: Most) -> list[Outcome]:
-    """The outcome of each question, all at the version of this moment."""
+def answer(view: GraphView, questions: Sequence[Question], most: Most) -> list[Outcome]:
+    """The outcome of each question, all at the version of this view."""
+    view = view.by_id()
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for place, question in enumerate(questions):
         groups[question.kind, question.k].append(place)
     outcomes: list[Outcome] = [None] * len(questions)
-    until = time.monotonic() + moment.share_s
+    until = time.monotonic() + view.share_s
     for number, ((kind, k), places) in enumerate(groups.items()):
         if number and time.monotonic() > until:
             break
         asked = [questions[i] for i in places]
-        together = _Together(moment, kind, k, asked, most, until, leads=number == 0)
+        together = _Together(view, kind, k, asked, most, until, leads=number == 0)
         for place, outcome in zip(places, together.outcomes(), strict=True):
             outcomes[place] = outcome
     return outcomes
@@ -149,12 +142,12 @@ class _Together:
     """Questions of one kind."""
 
     def __init__(
-        self, moment: GraphView, kind: Kind, k: int, questions: Sequence[Question], most: Most,
+        self, view: GraphView, kind: Kind, k: int, questions: Sequence[Question], most: Most,
         until: float, leads: bool,
     ) -> None:  # fmt: skip
-        self._graph: Any = moment.graph
-        self._moment = moment
-        self._names = moment.names
+        self._graph: Any = view.graph
+        self._view = view
+        self._names = view.names
         self._kind, self._k = kind, k
         self._questions = questions
         self._until, self._leads = until, leads
@@ -164,15 +157,9 @@ class _Together:
 
     def _row_bytes(self) -> int:
         """Of an answer's row."""
-        if self._kind is Kind.HOPS:
-            columns = 0
-        else:
-            weight = getattr(self._graph, "weight_dtype", None)
-            columns = 8 + (0 if weight is None else weight.itemsize)
-        return columns + (NAME_BYTES if self._graph_has_names() else 4)
-
-    def _graph_has_names(self) -> bool:
-        return getattr(self._graph, "names", None) is not None
+        weight = getattr(self._graph, "weight_dtype", None)
+        columns = 8 + (0 if weight is None else weight.itemsize)
+        return 4 + (0 if self._kind is Kind.HOPS else columns)
 
     def outcomes(self) -> list[Outcome]:
         try:
@@ -191,17 +178,15 @@ class _Together:
         if time.monotonic() > self._until:
             return [None]
         alone = _Together(
-            self._moment, self._kind, self._k, [question], self._most, self._until, False
+            self._view, self._kind, self._k, [question], self._most, self._until, False
         )
         return alone.outcomes()
 
-    def _given(self, columns: Iterable[Vertices]) -> Any:
-        """The vertices of several questions, as the graph takes them."""
+    def _given(self, columns: Iterable[Vertices]) -> Array:
+        """The vertices of several questions, by their ids."""
         joint = _joined(list(columns))
         if self._names is not None:
             return self._names.look_up(column_of(joint, "vertex"))
-        if self._graph_has_names():
-            return _listed(joint)
         return np.asarray(joint, np.uint32)
 
     def _of_equal_sizes(self) -> list[Outcome]:
@@ -231,7 +216,7 @@ class _Together:
 
     def _shared(self, joint: Edges | Array, count: int) -> list[Outcome]:
         """A joint answer, parted among the first `count` questions; the others have none yet."""
-        kind, version, stamp = self._kind, self._moment.version, self._moment.time
+        kind, version, stamp = self._kind, self._view.version, self._view.time
         starts = [0, *self._ends]
         shared: list[Outcome] = [
             Answer(kind, version, stamp, joint, starts[i], starts[i + 1]) for i in range(count)
@@ -259,14 +244,10 @@ class _Together:
         reader = Reader(self._graph, self._kind, self._k, self._bounds)
         vertices, where = distinct(self._given(q.u for q in self._questions))
         needs = self._needs(where)
-        first = int(needs[0])
-        sizes = degrees(reader.count, vertices[:first], self._until)
-        if len(sizes) < first:
-            return self._cut_off()
-        now = time.monotonic()  # half of what is left of the time is for the reading
-        rest = degrees(reader.count, vertices[first:], now + (self._until - now) / 2)
-        sizes = np.concatenate([sizes, rest])
+        sizes = degrees(reader.count, vertices, self._until)
         known = int(np.searchsorted(needs, len(sizes), "right"))
+        if not known:
+            return self._cut_off()
         ends = np.array([0, *self._ends[:known]])
         where = where[: ends[-1]]
         rows = _sums(sizes[where], ends)
@@ -300,8 +281,8 @@ class _Together:
         return (self._leads and place == 0) or time.monotonic() <= self._until
 
     def _read(
-        self, reader: Reader, group: range, vertices: Any, sizes: Array, where: Array, ends: Array,
-        outcomes: list[Outcome],
+        self, reader: Reader, group: range, vertices: Array, sizes: Array, where: Array,
+        ends: Array, outcomes: list[Outcome],
     ) -> None:  # fmt: skip
         """Read what a group of questions asks, together; if that is too much, in halves. where: the
         places among the vertices of what is asked; ends: of the questions in it."""
@@ -309,9 +290,8 @@ class _Together:
             return
         ends_here = ends[group.start : group.stop + 1] - ends[group.start]
         chosen, at = np.unique(where[ends[group.start] : ends[group.stop]], return_inverse=True)
-        asked = [vertices[i] for i in chosen] if isinstance(vertices, list) else vertices[chosen]
         try:
-            found = reader.read(asked, sizes[chosen])
+            found = reader.read(vertices[chosen], sizes[chosen])
         except AnswerTooLarge as error:
             if len(group) == 1:
                 outcomes[group[0]] = error
@@ -324,21 +304,19 @@ class _Together:
             if self._leads and group[0] == 0:
                 outcomes[0] = self._not_in_time(self._questions[0])
             return
-        order, rows = self._order(found, group), _sums(np.diff(found.indptr)[at], ends_here)
+        rows = _sums(np.diff(found.indptr)[at], ends_here)
         parts = zip(group, pairwise(ends_here.tolist()), rows, strict=True)
         for i, (lo, hi), count in parts:
             if count > self._bounds.rows:
                 outcomes[i] = reader.too_large()
                 continue
             seen = self._seen(self._questions[i])
-            outcomes[i] = self._answer(found, at[lo:hi], seen=seen, order=order, rows=count)
+            outcomes[i] = self._answer(found, at[lo:hi], seen=seen, rows=count)
 
     def _answer(self, found: Neighbors, places: Array, **more: Any) -> Answer:
         names = None if self._names is None else self._names.frozen()
-        moment, rows = self._moment, len(places)
-        return Answer(
-            self._kind, moment.version, moment.time, found, 0, rows, names, places, **more
-        )
+        view, rows = self._view, len(places)
+        return Answer(self._kind, view.version, view.time, found, 0, rows, names, places, **more)
 
     def _in_pieces(self, reader: Reader, asked: int, degrees_of: Array) -> Outcome:
         """The answer to a question about long rows: of one vertex as much as there are room and
@@ -350,7 +328,7 @@ class _Together:
         vertices, is_alone, more = self._given([question.u]), len(question.u) == 1, False
         for place in np.flatnonzero(degrees_of).tolist():
             vertex = vertices[place : place + 1]
-            last = None if question.after is None else self._behind(question.after[place])
+            last = None if question.after is None else self._id(question.after[place])
             is_whole = False
             while not is_whole:
                 room = self._bounds.rows - int(counts.sum())
@@ -368,7 +346,7 @@ class _Together:
                 parts.append(found)
                 counts[place] += len(found.ids)
                 is_whole = len(found.ids) < limit
-                last = None if is_whole else found.ids[-1:].tolist()[0]
+                last = None if is_whole else int(found.ids[-1])
         rows = replace(one_of(parts), indptr=np.concatenate([[0], np.cumsum(counts)]))
         return self._answer(rows, np.arange(len(counts)), rows=len(rows.ids), more=more)
 
@@ -376,30 +354,14 @@ class _Together:
         """The id up to which rows are left out, for each vertex."""
         if question.after is None:
             return None
-        return np.array([self._id(name) for name in question.after], np.int64)
+        ids = (self._id(name) for name in question.after)
+        return np.array([-1 if id is None else id for id in ids], np.int64)
 
-    def _behind(self, name: Name | None) -> Name | None:
-        """What the graph takes as `after`."""
-        id = self._id(name)
-        if id < 0:
-            return None
-        return name if self._graph_has_names() else id
-
-    def _order(self, found: Neighbors, group: range) -> Array | None:
-        """The ids of an answer in names, if any question of it leaves out rows."""
-        if not self._graph_has_names() or all(self._questions[i].after is None for i in group):
-            return None
-        ids: Array = np.asarray(self._graph.names.look_up(column_of(found.ids, "ids")))
-        return ids
-
-    def _id(self, name: Name | None) -> int:
-        names = self._names if self._names is not None else getattr(self._graph, "names", None)
+    def _id(self, name: Name | None) -> int | None:
+        """None of a name that no vertex goes by."""
         if name is None:
-            return -1
-        if names is None:
-            return int(name)
-        id = names.find(name)
-        return -1 if id is None else int(id)
+            return None
+        return int(name) if self._names is None else self._names.find(name)
 
 
 def _joined(columns: list[Vertices]) -> Any:
@@ -441,36 +403,27 @@ class Late(Exception):
     """The time is over before an answer is whole."""
 
 
-def distinct(vertices: Vertices) -> tuple[Vertices, Array]:
+def distinct(vertices: Array) -> tuple[Array, Array]:
     """(those that differ, in the order in which they appear first; the place of each in them)."""
-    if isinstance(vertices, np.ndarray):
-        found, first, inverse = np.unique(vertices, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        return found[order], rank[inverse]
-    places: dict[Any, int] = {}
-    where = [places.setdefault(vertex, len(places)) for vertex in vertices]
-    return list(places), np.array(where, np.int64)
+    found, first, inverse = np.unique(vertices, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return found[order], rank[inverse]
 
 
 def degrees(
-    count: Callable[[Any], Any], vertices: Vertices, until: float, most: int | None = None
+    count: Callable[[Any], Any], vertices: Array, until: float, most: int | None = None
 ) -> Array:
     """int64: the degrees of the first of these vertices; of all, unless the time is over, or their
     sum is above `most`."""
     parts: list[Array] = []
-    done = total = 0
-    step = FIRST_PART
-    while done < len(vertices):
-        started = time.monotonic()
-        if started > until or (most is not None and total > most):
+    total = 0
+    for start in range(0, len(vertices), PART_DEGREES):
+        if time.monotonic() > until or (most is not None and total > most):
             break
-        parts.append(np.asarray(to_host(count(vertices[done : done + step]))))
-        done += len(parts[-1])
+        parts.append(np.asarray(to_host(count(vertices[start : start + PART_DEGREES]))))
         total += int(parts[-1].sum())
-        took = time.monotonic() - started
-        step = 4 * step if took < QUICK_S else max(1, step >> (took > SLOW_S))
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
@@ -490,8 +443,7 @@ class Reader:
             graph.predecessors_after if kind is Kind.PREDECESSORS else graph.successors_after
         )
         self._has_columns = kind is not Kind.HOPS
-        named = getattr(graph, "names", None) is not None
-        self.part = PART_EDGES if self.walks else PART_NAMES if named else PART_ROWS
+        self.part = PART_EDGES if self.walks else PART_ROWS
 
     def too_large(self) -> AnswerTooLarge:
         edges, rows = self._bounds.edges, self._bounds.rows
@@ -505,7 +457,7 @@ class Reader:
             "vertices at once, or take a snapshot"
         )
 
-    def read(self, vertices: Vertices, sizes: Array) -> Neighbors:
+    def read(self, vertices: Array, sizes: Array) -> Neighbors:
         """The neighbours of these vertices, whose degrees are `sizes`, part after part. Raises
         AnswerTooLarge, and Late if the time is over after the first part."""
         parts: list[Neighbors] = []
@@ -536,13 +488,13 @@ class Reader:
                 raise self.too_large()
         return one_of(parts)
 
-    def piece(self, vertex: Vertices, after: Any, limit: int) -> Neighbors:
+    def piece(self, vertex: Array, after: int | None, limit: int) -> Neighbors:
         """At most `limit` neighbours of one vertex, those behind `after`; None: the first ones.
         REQUIRES: not `walks`."""
         found = self._after(vertex, after, limit).with_columns(to_host)
         return found if self._has_columns else Neighbors(found.indptr, found.ids)
 
-    def _walked(self, part: Vertices, sizes: Array, room: int) -> tuple[Neighbors | None, int]:
+    def _walked(self, part: Array, sizes: Array, room: int) -> tuple[Neighbors | None, int]:
         """(what is reached, edges walked); (None, fewer vertices to try at once) if these edges are
         many. Raises AnswerTooLarge if they are more than `room`, and Late."""
         before, each = -1, sizes
@@ -557,9 +509,7 @@ class Reader:
             if k == self._k or len(reached.ids) == before:
                 break  # nothing more can be reached
             before = len(reached.ids)
-            ids, where = distinct(
-                reached.ids.tolist() if reached.ids.dtype == object else reached.ids
-            )
+            ids, where = distinct(reached.ids)
             found = degrees(self._graph.degree, ids, self._bounds.until, room)
             if len(found) < len(ids):
                 raise self.too_large() if int(found.sum()) > room else Late
@@ -573,10 +523,9 @@ def one_of(parts: list[Neighbors]) -> Neighbors:
         return parts[0]
     ends = np.cumsum([0, *[len(part.ids) for part in parts]])
     indptr = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    parts = [part for part in parts if len(part.ids)] or parts[:1]
     return Neighbors(
         np.concatenate([np.zeros(1, np.int64), *indptr]),
-        joined([part.ids for part in parts]) if parts else np.empty(0, np.uint32),
+        np.concatenate([np.empty(0, np.uint32), *[part.ids for part in parts]]),
         _column([part.weights for part in parts]),
         _column([part.times for part in parts]),
     )

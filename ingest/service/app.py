@@ -13,12 +13,13 @@ from types import ModuleType
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from lpma.errors import LpmaError
 
 from ..arguments import parse_address
 from ..types import Closing
-from . import health, openapi, page, queries, runs, snapshot, updates
+from . import health, live_page, openapi, queries, runs, snapshot, updates
 from .connection import Timeouts
 from .context import Context
 from .problems import on_error
@@ -34,15 +35,15 @@ _ENDPOINTS: tuple[ModuleType, ...] = (
     runs,
     health,
     openapi,
-    page,
+    live_page,
 )
 
 
 def make_app(context: Context) -> Starlette:
     """The ASGI application that serves `context`, which is closed by whoever made it."""
     found = {name: call for module in _ENDPOINTS for name, call in module.handlers(context).items()}
-    routes = [*routes_of(found), *page.FILES]
-    handlers = dict.fromkeys((HTTPException, LpmaError, Exception), on_error)
+    routes = [*routes_of(found), *live_page.FILES]
+    handlers = dict.fromkeys((HTTPException, LpmaError, ClientDisconnect, Exception), on_error)
     return Starlette(routes=routes, exception_handlers=handlers)
 
 

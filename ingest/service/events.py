@@ -14,7 +14,7 @@ memory; and one that comes back says where it was:
     batch, checkpoint, letter, figures, alert: see sampling.py
 
 A comment is sent after `QUIET_S` of silence, so that a connection that broke is noticed at either
-end. A watcher that takes nothing for `SLOW_S` is dropped. The format is that of HTML.
+end. The format is that of HTML.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ..events import log_event
@@ -42,12 +42,10 @@ from ..types import Closing
 from .context import Context
 from .messages import RING, EventsQuery, parameters
 from .problems import Problem
-from .query_queue import until_gone
 from .sampling import Sampler
 
 WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two looks at the pipeline
 QUIET_S = 15.0
-SLOW_S = 15.0
 AT_ONCE = 500  # events in one write
 _ID = re.compile(r"([0-9a-f]{8})-(\d{1,15})")
 
@@ -57,16 +55,13 @@ class Watcher:
 
     def __init__(self, after: int) -> None:
         self.after = after
-        self.gone = False
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
         """From any thread."""
-        try:
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._wake.set)
-        except RuntimeError:  # the loop is closed
-            self.gone = True
 
     async def wait(self) -> bool:
         """Whether it was woken before `QUIET_S`."""
@@ -197,45 +192,28 @@ def _parsed(since: str | None) -> tuple[str | None, int]:
     return match[1], int(match[2])
 
 
-class EventStream(Response):
-    """Events from the hub until the client leaves, or reads too slowly."""
+class EventStream(StreamingResponse):
+    """Events from the hub until the client leaves; the server closes a connection that is not
+    read."""
 
     def __init__(self, hub: Hub, since: str | None, recent: int) -> None:
-        super().__init__(None, 200, {"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        self.raw_headers = [h for h in self.raw_headers if h[0] != b"content-length"]
-        self.raw_headers.append((b"content-type", b"text/event-stream; charset=utf-8"))
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__((), 200, headers, "text/event-stream")
         self._hub, self._since, self._recent = hub, since, recent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._hub.watching(self._since, self._recent) as (watcher, first):
-            await send({
-                "type": "http.response.start", "status": 200, "headers": self.raw_headers,
-            })  # fmt: skip
-            leaving = asyncio.create_task(_notice_leaving(receive, watcher))
-            try:
-                await self._send_all(watcher, first, send)
-            except TimeoutError:
-                return  # too slow: uvicorn closes the connection
-            finally:
-                leaving.cancel()
+            self.body_iterator = self._events(watcher, first)
+            await super().__call__(scope, receive, send)
 
-    async def _send_all(self, watcher: Watcher, data: bytes, send: Send) -> None:
-        while not (watcher.gone or self._hub.closed):
-            message = {"type": "http.response.body", "body": data, "more_body": True}
-            await asyncio.wait_for(send(message), SLOW_S)
-            data = self._hub.next_for(watcher)
-            while not (data or watcher.gone or self._hub.closed):
+    async def _events(self, watcher: Watcher, data: bytes) -> AsyncIterator[bytes]:
+        hub = self._hub
+        while not hub.closed:
+            yield data
+            data = hub.next_for(watcher)
+            while not (data or hub.closed):
                 woken = await watcher.wait()
-                data = self._hub.next_for(watcher) if woken else b": still here\n\n"
-        if not watcher.gone:
-            end = {"type": "http.response.body", "body": b"", "more_body": False}
-            await asyncio.wait_for(send(end), SLOW_S)
-
-
-async def _notice_leaving(receive: Receive, watcher: Watcher) -> None:
-    await until_gone(receive)
-    watcher.gone = True
-    watcher.wake()
+                data = hub.next_for(watcher) if woken else b": still here\n\n"
 
 
 def handlers(context: Context, hub: Hub) -> dict[str, Any]:

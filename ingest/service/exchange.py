@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING
 from starlette.types import Message, Receive, Scope, Send
 
 from .connection import ENDLESS
-from .problems import Problem
+from .problems import GONE, Problem
 
 if TYPE_CHECKING:
     from .context import Limits
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 PROBES = frozenset({"/healthz", "/readyz"})
-
-GONE = 499  # the status of a request without an answer: its client went
 
 _BODIES_BYTES = 256 << 20  # of all requests
 _HALF_BYTES = 48 << 20  # of bodies that are not whole

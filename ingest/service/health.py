@@ -7,8 +7,8 @@ figures.
     /metrics    the figures of the pipeline (ingest/metrics) and of the service (context.py)
 
 Tricks: the stream shows that it steps by coming to a turn, which is asked for and not waited
-for long: a probe has a second. A scrape reads the graph, which may wait for a batch, so it is made
-in a thread, and those that come meanwhile get the same.
+for long: a probe has a second. A scrape reads the graph, which may wait for a batch, so scrapes are
+made in a thread of their own, one after the other.
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ async def _lives(request: Request) -> Response:
 class _Health:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._threads = ThreadPoolExecutor(2, "lpma-health")
+        self._probes = ThreadPoolExecutor(1, "lpma-health")
+        self._scrapes = ThreadPoolExecutor(1, "lpma-metrics")
         self._step: Future[int] | None = None  # a turn that was asked for
         self._stepped = time.monotonic()  # when the stream last came to one
         self._look: asyncio.Future[str | None] | None = None  # at the source
-        self._scrape: asyncio.Future[tuple[int, bytes]] | None = None
         self._registry: CollectorRegistry | None = None
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._probes, self._scrapes):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     # Readiness -------------------------------------------------------------------------------
 
@@ -75,7 +76,7 @@ class _Health:
         """Why the stream does not step, None if it does."""
         asked = self._step
         if asked is None or asked.done():
-            asked = self._step = self._context.requests.ask(lambda moment: moment.version)
+            asked = self._step = self._context.requests.ask(lambda view: view.version)
             asked.add_done_callback(self._note_step)
         step = asyncio.wrap_future(asked)
         await asyncio.wait({asyncio.shield(step)}, timeout=PROBE_S)
@@ -97,7 +98,7 @@ class _Health:
         look = self._look
         if look is None or look.done():
             loop = asyncio.get_running_loop()
-            look = self._look = loop.run_in_executor(self._threads, pipeline.source.trouble)
+            look = self._look = loop.run_in_executor(self._probes, pipeline.source.trouble)
         # Another probe may begin the next look while this one waits: it is this look that counts.
         await asyncio.wait({look}, timeout=PROBE_S)
         return look.result() if look.done() else "the source does not answer"
@@ -105,30 +106,21 @@ class _Health:
     # Figures ---------------------------------------------------------------------------------
 
     async def metrics(self, request: Request) -> Response:
-        told = self._context.requests.told
+        loop = asyncio.get_running_loop()
         try:
-            while True:
-                scrape = self._scrape
-                if scrape is None or scrape.done():
-                    loop = asyncio.get_running_loop()
-                    scrape = self._scrape = loop.run_in_executor(self._threads, self._figures)
-                version, text = await asyncio.shield(scrape)
-                if version >= told:  # one that was under way may be behind
-                    break
+            text = await loop.run_in_executor(self._scrapes, self._figures)
         except MissingPackage as error:
             raise Problem(501, str(error)) from None
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    def _figures(self) -> tuple[int, bytes]:
-        """(a version that they are not behind, the figures)."""
+    def _figures(self) -> bytes:
         if self._registry is None:
             self._registry = _registry(self._context)
         from prometheus_client import generate_latest
 
-        version = self._context.graph.version
         text = generate_latest(self._registry)
         self._context.requests.note_told(self._context.graph.version)
-        return version, text
+        return text
 
 
 def _registry(context: Context) -> CollectorRegistry:

@@ -3,12 +3,12 @@
 Idea: a `msgspec.Struct` decodes and checks what a client sends, and OpenAPI's schemas are made from
 the same declaration (`openapi.py`), whose readers the descriptions are for.
 
-    …Body     the body of a POST: JSON, or columns of msgpack and Arrow (`codecs.py`)
+    …Body     the body of a POST: JSON, or columns of msgpack and Arrow (`query_codecs.py`)
     …Query    the parameters of a URL (`parameters`)
     others    answers in JSON
 
 How many vertices a body may name is up to the service (`Limits.max_rows`), and which of them can
-exist up to the graph: `codecs.py` checks both after decoding.
+exist up to the graph: `query_codecs.py` checks both after decoding.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-from starlette.exceptions import HTTPException
 
+from ..errors import RecordError
 from ..types import MAX_TEXT_BYTES
 from .context import Limits
-from .problems import malformed, wrong
 
 Message = TypeVar("Message", bound=Struct)
 
@@ -94,10 +93,8 @@ class HopsBody(PagedBody):
     k: Steps | UnsetType = UNSET
 
 
-Kinds = (
-    Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
-    | Annotated[int, Meta(ge=0, le=4)]
-)
+Words = Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
+Kinds = Words | Annotated[int, Meta(ge=0, le=4)]
 UpdateKind = Annotated[Kinds, Meta(extra_json_schema={"$ref": f"{SCHEMAS}Kind"})]
 
 
@@ -115,11 +112,13 @@ class UpdateColumns(Struct, forbid_unknown_fields=True):
 
 
 class UpdateRow(Struct, forbid_unknown_fields=True):
+    """As a topic of JSON has it: see `update_codecs.py`, which reads it."""
+
     src: Vertex | None = None
     dst: Vertex | None = None
     weight: float | None = None
-    time: int | None = None
-    kind: UpdateKind | None = None
+    time: Annotated[int | str | None, _said("In ms since 1970, or a date of ISO 8601.")] = None
+    kind: Words | None = None
     source: str | None = None
     seq: Count | None = None
 
@@ -314,30 +313,32 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 
 
 def parameters(query: bytes, kind: type[Message]) -> Message:
-    """The parameters of a URL. Raises Problem 422 for one that is wrong, not known or twice."""
+    """The parameters of a URL. Raises RecordError for one that is wrong, not known or twice."""
     try:
         pairs = parse_qsl(
             query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=32
         )
     except ValueError:
-        raise wrong("the parameters are malformed: name=value, percent-encoded UTF-8") from None
+        raise RecordError(
+            "the parameters are malformed: name=value, percent-encoded UTF-8"
+        ) from None
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise wrong("a parameter appears twice: give each once")
+        raise RecordError("a parameter appears twice: give each once")
     try:
         return msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as error:
         raise refused(error, kind) from None
 
 
-def refused(error: msgspec.ValidationError, kind: type[Struct]) -> HTTPException:
+def refused(error: msgspec.ValidationError, kind: type[Struct]) -> RecordError:
     """What a client is told about a value of the wrong type or out of bounds."""
     text = str(error)
     known = ", ".join(kind.__struct_fields__) or "none"
     if found := _UNKNOWN.fullmatch(text):
-        return wrong(f"unknown field {found['name'][:64]!r}: known are {known}")
+        return RecordError(f"unknown field {found['name'][:64]!r}: known are {known}")
     if found := _MISSING.fullmatch(text):
-        return wrong(f"{found['name']}: is missing")
+        return RecordError(f"{found['name']}: is missing")
     match = _PLACE.fullmatch(text)
     assert match is not None
     said = match["said"].replace("`", "")[:200]
@@ -346,8 +347,8 @@ def refused(error: msgspec.ValidationError, kind: type[Struct]) -> HTTPException
         words = _words(get_type_hints(kind).get(match["place"] or ""))
         said += f": expected {' or '.join(words)}" if words else ""
     if match["place"] is None and said.startswith("expected"):
-        return malformed(f"a body is one object of {known}: {said}")
-    return wrong(f"{match['place'] or 'a field'}: {said}")
+        return RecordError(f"a body is one object of {known}: {said}", "malformed")
+    return RecordError(f"{match['place'] or 'a field'}: {said}")
 
 
 def _words(hint: Any) -> list[str]:

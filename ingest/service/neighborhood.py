@@ -3,8 +3,8 @@ Without v: of the vertex with the highest degree, to begin with.
 
 Idea: one turn of a few point queries. Of many neighbours those of the highest degree are shown; of
 more than `CONSIDERED`, those of the lowest ids are read at all. Core numbers are those of the last
-look at the whole graph (`watching.py`), null before the first. The vertex to begin with comes from
-a look, too: one is taken if none has found a vertex yet.
+look at the whole graph (`distributions.py`), null before the first. The vertex to begin with comes
+from a look, too: one is taken if none has found a vertex yet.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lpma.arrays import to_host
-from lpma.names import column_of
 
 from ..pipeline.graph_requests import GraphView
 from ..state.vertex_names import VertexNames, name_of, word_of
 from ..types import Name
-from .beside import in_turn
 from .context import Context
+from .distributions import Distributions
+from .jobs import in_turn
 from .messages import NeighborhoodQuery, parameters
 from .problems import Problem
-from .watching import Distributions
 
 Array = npt.NDArray[Any]
 
@@ -40,62 +39,37 @@ class Row(NamedTuple):
     id: int
 
 
-class _Ids:
-    """The graph by ids, whoever has the names: its own dictionary is passed by."""
-
-    def __init__(self, moment: GraphView) -> None:
-        graph = moment.graph
-        self.graph = graph
-        self.own = graph.names
-        self.names = VertexNames(moment.names if self.own is None else self.own)
-
-    def given(self, ids: Array) -> Array:
-        """Ids as the graph takes them."""
-        return ids if self.own is None else self.own.of(ids)
-
-    def ids(self, found: Array) -> Array:
-        """What the graph returned, as ids."""
-        if self.own is None:
-            return np.asarray(to_host(found))
-        return self.own.look_up(column_of(found, "v"))
-
-    def neighbors(self, id: int) -> Array:
-        """Rising: all that an edge joins with a vertex, itself left out."""
-        vertex = self.given(np.array([id], np.uint32))
-        found = [self.graph.successors_after(vertex, limit=CONSIDERED).ids]
-        if self.graph.directed and self.graph.has_predecessors:
-            found.append(self.graph.predecessors_after(vertex, limit=CONSIDERED).ids)
-        both = np.unique(np.concatenate([self.ids(ids) for ids in found]))
-        return both[both != id]
+def _neighbors(graph: Any, id: int) -> Array:
+    """Rising: all that an edge joins with a vertex, itself left out."""
+    vertex = np.array([id], np.uint32)
+    found = [graph.successors_after(vertex, limit=CONSIDERED).ids]
+    if graph.directed and graph.has_predecessors:
+        found.append(graph.predecessors_after(vertex, limit=CONSIDERED).ids)
+    both = np.unique(np.concatenate([to_host(ids) for ids in found]))
+    return both[both != id]
 
 
-def neighborhood(moment: GraphView, vertex: Name | Row, limit: int) -> dict[str, Any]:
+def neighborhood(view: GraphView, vertex: Name | Row, limit: int) -> dict[str, Any]:
     """The document but for the core numbers; `rows` are the ids. Raises Problem, WordError."""
-    ids = _Ids(moment)
-    graph = moment.graph
-    id = vertex.id if isinstance(vertex, Row) else ids.names.id(vertex)
-    if ids.own is not None and id >= len(ids.own):
-        raise _unknown(vertex)
-    around = ids.neighbors(id)
-    if not len(around) and not bool(graph.has_vertices(ids.given(np.array([id], np.uint32)))[0]):
-        raise _unknown(vertex)
-    degrees = _degrees(graph, ids.given(around))
+    view = view.by_id()
+    graph, names = view.graph, VertexNames(view.names)
+    id = vertex.id if isinstance(vertex, Row) else names.id(vertex)
+    around = _neighbors(graph, id)
+    if not len(around) and not bool(graph.has_vertices([id])[0]):
+        known = "any" if isinstance(vertex, Row) else word_of(vertex)
+        raise Problem(404, f"there is no vertex {known}: ask for another")
+    degrees = _degrees(graph, around)
     chosen = np.sort(np.argsort(-degrees, kind="stable")[:limit])
     rows = np.concatenate([np.array([id], np.uint32), around[chosen]])
     return {
-        "version": moment.version,
-        "time": moment.time,
+        "version": view.version,
+        "time": view.time,
         "rows": rows.tolist(),
-        "ids": ids.names.of(rows).tolist(),
-        "degree": _degrees(graph, ids.given(rows)).tolist(),
-        "edges": _edges_among(graph, ids.given(rows)),
+        "ids": names.of(rows).tolist(),
+        "degree": _degrees(graph, rows).tolist(),
+        "edges": _edges_among(graph, rows),
         "neighbors": len(around),
     }
-
-
-def _unknown(vertex: Name | Row) -> Problem:
-    known = "any" if isinstance(vertex, Row) else word_of(vertex)
-    return Problem(404, f"there is no vertex {known}: ask for another")
 
 
 def _degrees(graph: Any, vertices: Array) -> Array:
@@ -117,7 +91,7 @@ def _edges_among(graph: Any, vertices: Array) -> list[list[int]]:
 def handlers(context: Context, looks: Distributions) -> dict[str, Any]:
 
     async def around(vertex: Name | Row, limit: int) -> dict[str, Any]:
-        return await in_turn(context, lambda moment: neighborhood(moment, vertex, limit))
+        return await in_turn(context, lambda view: neighborhood(view, vertex, limit))
 
     async def around_the_best(request: Request, limit: int) -> dict[str, Any]:
         """Of the last look, unless it knew no vertex, or this one has gone since."""

@@ -7,7 +7,7 @@ from it. The options of algorithms are those that they declare (`runs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from . import messages, runs
-from .routes import JSON, OPERATIONS, Content, Operation
+from .media import JSON
+from .routes import OPERATIONS, Content, Operation
 
 Schema = dict[str, Any]
 
@@ -178,8 +179,8 @@ def _schema(content: Content, media: str) -> Schema:
         return {"type": "string"} if is_text else _BYTES
     if not content.types:
         return {"type": "object", "required": list(content.required)}
-    every = [_ref("schemas", kind.__name__) for kind in content.types]
-    return every[0] if len(every) == 1 else {"anyOf": every}
+    every, _ = _components(content.types)
+    return _plain(every[0] if len(every) == 1 else {"anyOf": every})
 
 
 def _problem(status: int | str) -> Schema:
@@ -200,15 +201,13 @@ def _problem(status: int | str) -> Schema:
 
 
 def _schemas() -> Schema:
-    kinds: list[type[msgspec.Struct]] = [messages.Problem]
+    kinds: list[Any] = [messages.Problem]
     for operation in OPERATIONS:
         taken = () if operation.takes is None else operation.takes.types
         kinds += [*taken, *(kind for given in operation.gives.values() for kind in given.types)]
-    _, found = msgspec.json.schema_components(
-        dict.fromkeys(kinds), ref_template=f"{messages.SCHEMAS}{{name}}"
-    )
+    _, found = _components(kinds)
     for kind in kinds:
-        if issubclass(kind, messages.PagedBody):
+        if isinstance(kind, type) and issubclass(kind, messages.PagedBody):
             needed = [name for name in kind.__struct_fields__ if name not in ("after", "cursor")]
             no_cursor, cursor = {"cursor": {"type": "null"}}, {"cursor": {"type": "string"}}
             found[kind.__name__]["anyOf"] = [
@@ -218,6 +217,12 @@ def _schemas() -> Schema:
     found["Vertex"] = msgspec.json.schema(messages.AnyVertex)
     found["Kind"] = msgspec.json.schema(messages.Kinds)
     return _plain(found)
+
+
+def _components(kinds: Sequence[Any]) -> tuple[Sequence[Schema], Schema]:
+    """The schema of each type, and those that they refer to."""
+    template = f"{messages.SCHEMAS}{{name}}"
+    return msgspec.json.schema_components(kinds, ref_template=template)
 
 
 def _plain(schema: Any) -> Any:

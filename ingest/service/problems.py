@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import JSONResponse, Response
 
 from lpma.errors import BatchError, BrokenStore, LpmaError, OutOfMemory
@@ -14,18 +14,11 @@ from lpma.errors import BatchError, BrokenStore, LpmaError, OutOfMemory
 from ..errors import PipelineError, RecordError, SourceError, WordError
 
 MEDIA_TYPE = "application/problem+json"
+GONE = 499  # the status of a request without an answer: its client went
 
-# The first that fits counts.
-_STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (RecordError, 422),
-    (WordError, 422),
-    (BatchError, 422),
-    (OutOfMemory, 503),
-    (PipelineError, 503),
-    (SourceError, 503),
-    (BrokenStore, 503),
-)
-_OF_RECORDS = {"malformed": 400, "oversized": 413}  # by the kind of a RecordError
+_WRONG = RecordError, WordError, BatchError  # what is sent
+_NOT_NOW = OutOfMemory, PipelineError, SourceError, BrokenStore
+_OF_RECORDS = {"malformed": 400, "oversized": 413}  # by the kind of a RecordError; others: 422
 
 
 class Problem(HTTPException):
@@ -48,31 +41,16 @@ class Problem(HTTPException):
         super().__init__(status, detail, sent)
 
 
-def malformed(detail: str) -> Problem:
-    """A body that is none of its form."""
-    return Problem(400, detail)
-
-
-def too_many(detail: str) -> Problem:
-    """More bytes or rows than are taken."""
-    return Problem(413, f"{detail}: ask for fewer at once")
-
-
-def wrong(detail: str) -> Problem:
-    """What is well-formed and makes no sense. detail: the field, and what to do."""
-    return Problem(422, detail)
-
-
 def as_problem(error: Exception) -> Problem | None:
     """A typed error of ours as a problem; None for any other, which is a bug."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
         return Problem(error.status_code, error.detail, headers=error.headers)
-    for kind, status in _STATUS:
-        if isinstance(error, kind):
-            status = _OF_RECORDS.get(getattr(error, "kind", ""), status)
-            return Problem(status, str(error), retry_after_s=1 if status == 503 else None)
+    if isinstance(error, _WRONG):
+        return Problem(_OF_RECORDS.get(getattr(error, "kind", ""), 422), str(error))
+    if isinstance(error, _NOT_NOW):
+        return Problem(503, str(error), retry_after_s=1)
     return Problem(500, str(error)) if isinstance(error, LpmaError) else None
 
 
@@ -89,6 +67,8 @@ def problem_response(problem: HTTPException) -> Response:
 
 def on_error(request: HTTPConnection, error: Exception) -> Response:
     """Starlette's handler of exceptions."""
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=GONE)  # which nobody gets
     problem = as_problem(error)
     if problem is None:
         problem = Problem(500, "an error of the service itself: its log says more")

@@ -1,7 +1,7 @@
 """Point queries: /v1/edges, successors, predecessors, degree, vertices and hops; /v1/graph.
 
-POST asks for many at once, in the forms of `codecs.py`; GET asks for one, whose vertices are words
-of the path as on the command line: 5 is an integer, "5" in quotes is text, ann is text.
+POST asks for many at once, in the forms of `query_codecs.py`; GET asks for one, whose vertices are
+words of the path as on the command line: 5 is an integer, "5" in quotes is text, ann is text.
 
 These endpoints are plain ASGI: a request object and a response object of Starlette's would cost
 more than the rest of a point query does.
@@ -11,37 +11,30 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lpma import Kind
 from lpma.batch.columns import MAX_VERTEX
 from lpma.engine.admission import NO_PREDECESSORS
 
+from ..errors import RecordError
 from ..state.vertex_names import name_of
 from ..types import Name
 from . import messages
 from .answering import Answer, Vertices
-from .codecs import (
-    CONTENT_TYPES,
-    Page,
-    accepted,
-    check_vertices,
-    decoded,
-    encoded,
-    form_of,
-    marks,
-    page_of,
-    vertices,
-)
 from .context import Context
+from .cursors import Cursors, not_kept
 from .graph_figures import GraphFigures
-from .pages import Pages, not_kept
-from .problems import Problem, too_many, wrong
-from .query_queue import HOPS, UNSUPPORTED, ClientGone, QueryQueue, Receive
+from .media import COLUMNS, accepted, form_of
+from .problems import Problem
+from .query_codecs import VERTICES, Page, decoded, encoded, marks, page_of, vertices
+from .query_queue import HOPS, UNSUPPORTED, QueryQueue, Receive
+from .routes import OPERATIONS, Operation
 
 LONG = 10_000  # rows, above which an answer is written by another thread
 
@@ -49,83 +42,93 @@ Scope = dict[str, Any]
 Send = Any
 
 
-class Endpoint(NamedTuple):
-    """One kind of query, and the fields of its bodies that are vertices."""
-
-    name: str
-    kind: Kind
-    body: type[Struct]
-    columns: tuple[str, ...]
-    query: type[Struct] = messages.NoQuery
-
-
-ENDPOINTS = (
-    Endpoint("edges", Kind.EDGE, messages.EdgesBody, ("src", "dst")),
-    Endpoint("degree", Kind.DEGREE, messages.DegreeBody, ("u",)),
-    Endpoint("vertices", Kind.VERTEX, messages.VerticesBody, ("v",)),
-    Endpoint("successors", Kind.SUCCESSORS, messages.SuccessorsBody, ("u",), messages.PagedQuery),
-    Endpoint(
-        "predecessors", Kind.PREDECESSORS, messages.PredecessorsBody, ("v",), messages.PagedQuery
-    ),
-    Endpoint("hops", Kind.HOPS, messages.HopsBody, ("u",), messages.HopsQuery),
-)
+KINDS = {
+    "edges": Kind.EDGE,
+    "successors": Kind.SUCCESSORS,
+    "predecessors": Kind.PREDECESSORS,
+    "hops": Kind.HOPS,
+    "degree": Kind.DEGREE,
+    "vertices": Kind.VERTEX,
+}
 
 
 def handlers(context: Context) -> dict[str, Any]:
     """The endpoints of this module, by the names of their operations."""
-    shared = _Shared(context)
-    figures = GraphFigures(context)
+    queries, figures = _Queries(context), GraphFigures(context)
 
-    async def graph(request: Any) -> JSONResponse:
+    async def graph(request: Request) -> JSONResponse:
         return JSONResponse(await figures.now(request))
 
     found: dict[str, Any] = {"graph": graph}
-    for endpoint in ENDPOINTS:
-        found[endpoint.name] = _Many(shared, endpoint)
-        found[f"{endpoint.name}_of_one"] = _One(shared, endpoint)
+    declared = {operation.name: operation for operation in OPERATIONS}
+    for name, kind in KINDS.items():
+        body: Any = declared[name].takes
+        found[name] = _Many(queries, kind, body.types[0])
+        of_one = f"{name}_of_one"
+        found[of_one] = _One(queries, kind, body.types[0], declared[of_one])
     return found
 
 
-class _Shared:
-    """What all endpoints of this module use."""
+class _Queries:
+    """What all endpoints of this module have in common: from a body to its answer."""
 
     def __init__(self, context: Context) -> None:
         self.limits = context.limits
         self.graph = context.graph
         self.queue = QueryQueue(context)
-        self.pages = Pages(context.limits)
+        self.cursors = Cursors(context.limits)
         of_stream = None if context.pipeline is None else context.pipeline.vertices
         self.named = of_stream is not None or getattr(context.graph, "names", None) is not None
 
-    async def reply(
-        self, send: Send, receive: Receive, form: str, kind: Kind, u: Vertices,
-        v: Vertices | None = None, after: list[Name | None] | None = None, k: int = 0,
-    ) -> None:  # fmt: skip
-        """Ask, and send what came."""
-        if kind is Kind.HOPS and k > self.limits.max_hops:
-            most = self.limits.max_hops
-            raise Problem(422, f"k: {k} steps, and at most {most} are taken here", type=HOPS)
+    async def answer(
+        self, scope: Scope, receive: Receive, send: Send, kind: Kind, body: Struct
+    ) -> None:
+        """Ask what a body asks, and send what comes. Raises Problem, RecordError."""
+        form = accepted(_header(scope, b"accept"), COLUMNS)
+        if isinstance(body, messages.PagedBody) and body.cursor is not None:
+            given_too = [n for n in body.__struct_fields__ if n != "cursor"]
+            if any(getattr(body, name) not in (None, UNSET) for name in given_too):
+                raise RecordError("cursor: it goes on by itself: leave out the other fields")
+            await self._go_on(send, receive, form, kind, body.cursor)
+            return
+        asked = self._asked(body)
+        if asked.get("k", 0) > self.limits.max_hops:
+            said = f"k: {asked['k']} steps, and at most {self.limits.max_hops} are taken here"
+            raise Problem(422, said, type=HOPS)
         if kind is Kind.PREDECESSORS and not self.graph.has_predecessors and self.graph.directed:
             raise Problem(422, NO_PREDECESSORS, type=UNSUPPORTED)
-        try:
-            answer = await self.queue.ask(receive, kind, u, v, after, k)
-        except ClientGone:
-            return
-        await self._send_first(send, form, answer, u)
+        found = await self.queue.ask(receive, kind, **asked)
+        await self._send_first(send, form, found, asked["u"])
 
-    async def reply_from(
+    def _asked(self, body: Struct) -> dict[str, Any]:
+        """The question that a body is. Raises RecordError."""
+        named, most = self.named, self.limits.max_rows
+        columns = [
+            vertices(body, name, named, most) for name in body.__struct_fields__ if name in VERTICES
+        ]
+        if len(columns) == 2 and len(columns[0]) != len(columns[1]):
+            raise RecordError(
+                f"dst: has {len(columns[1]):,} vertices, and src has {len(columns[0]):,}"
+            )
+        asked: dict[str, Any] = dict(zip("uv", columns, strict=False))
+        if isinstance(body, messages.PagedBody):
+            asked["after"] = marks(body.after, len(columns[0]), named)
+        if isinstance(body, messages.HopsBody):
+            if body.k is UNSET:
+                raise RecordError("k: is missing: give the number of steps")
+            asked["k"] = body.k
+        return asked
+
+    async def _go_on(
         self, send: Send, receive: Receive, form: str, kind: Kind, cursor: object
     ) -> None:
         """Send the page that a cursor stands for."""
-        page = self.pages.next(cursor, kind)
+        page = self.cursors.next(cursor, kind)
         if isinstance(page, Page):
-            await self.send_page(send, form, page)
+            await _send_page(send, form, page)
             return
         k = 1 if kind is Kind.HOPS else 0
-        try:
-            answer = await self.queue.ask(receive, kind, page.u, None, [page.after], k)
-        except ClientGone:
-            return
+        answer = await self.queue.ask(receive, kind, page.u, None, [page.after], k)
         if answer.version != page.version:
             raise not_kept()
         await self._send_first(send, form, answer, page.u)
@@ -133,99 +136,70 @@ class _Shared:
     async def _send_first(self, send: Send, form: str, answer: Answer, u: Vertices) -> None:
         long = answer.rows > LONG
         page = await asyncio.to_thread(page_of, answer) if long else page_of(answer)
-        await self.send_page(send, form, self.pages.first(answer, page, u))
+        await _send_page(send, form, self.cursors.first(answer, page, u))
 
-    async def send_page(self, send: Send, form: str, page: Page) -> None:
-        if page.rows > LONG:
-            body = await asyncio.to_thread(encoded, page, form)
-        else:
-            body = encoded(page, form)
-        headers = [
-            (b"content-type", CONTENT_TYPES[form]),
-            (b"content-length", b"%d" % len(body)),
-            (b"vary", b"accept"),
-        ]
-        with suppress(OSError):  # the client went away
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+
+async def _send_page(send: Send, form: str, page: Page) -> None:
+    long = page.rows > LONG
+    body = await asyncio.to_thread(encoded, page, form) if long else encoded(page, form)
+    headers = [
+        (b"content-type", form.encode()),
+        (b"content-length", b"%d" % len(body)),
+        (b"vary", b"accept"),
+    ]
+    with suppress(OSError):  # the client went away
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 class _Many:
     """POST: many at once."""
 
-    def __init__(self, shared: _Shared, endpoint: Endpoint) -> None:
-        self._shared = shared
-        self._endpoint = endpoint
+    def __init__(self, queries: _Queries, kind: Kind, body: type[Struct]) -> None:
+        self._queries, self._kind, self._body = queries, kind, body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        form, shared, endpoint = accepted(_header(scope, b"accept")), self._shared, self._endpoint
-        given = form_of(_header(scope, b"content-type"))
-        data = await _body(receive, shared.limits.max_body_bytes)
-        if data is None:
-            return
+        form, limits = form_of(_header(scope, b"content-type"), COLUMNS), self._queries.limits
+        data = await Request(scope, receive).body()
         if len(data) > LONG:
-            body = await asyncio.to_thread(decoded, given, data, endpoint.body, shared.limits)
+            body = await asyncio.to_thread(decoded, form, data, self._body, limits)
         else:
-            body = decoded(given, data, endpoint.body, shared.limits)
-        if isinstance(body, messages.PagedBody) and body.cursor is not None:
-            given_too = [n for n in body.__struct_fields__ if n != "cursor"]
-            if any(getattr(body, name) not in (None, UNSET) for name in given_too):
-                raise wrong("cursor: it goes on by itself: leave out the other fields")
-            await shared.reply_from(send, receive, form, endpoint.kind, body.cursor)
-            return
-        await shared.reply(send, receive, form, endpoint.kind, **self._asked(body))
-
-    def _asked(self, body: Struct) -> dict[str, Any]:
-        """What a body asks for. Raises Problem."""
-        named, most = self._shared.named, self._shared.limits.max_rows
-        columns = [vertices(body, name, named, most) for name in self._endpoint.columns]
-        if len(columns) == 2 and len(columns[0]) != len(columns[1]):
-            raise wrong(f"dst: has {len(columns[1]):,} vertices, and src has {len(columns[0]):,}")
-        asked: dict[str, Any] = dict(zip("uv", columns, strict=False))
-        if isinstance(body, messages.PagedBody):
-            asked["after"] = marks(body.after, len(columns[0]), named)
-        if isinstance(body, messages.HopsBody):
-            if body.k is UNSET:
-                raise wrong("k: is missing: give the number of steps")
-            asked["k"] = body.k
-        return asked
+            body = decoded(form, data, self._body, limits)
+        await self._queries.answer(scope, receive, send, self._kind, body)
 
 
 class _One:
     """GET: one, whose vertices are words of the path."""
 
-    def __init__(self, shared: _Shared, endpoint: Endpoint) -> None:
-        self._shared = shared
-        self._endpoint = endpoint
-        self._start = f"/v1/{endpoint.name}/".encode()
+    def __init__(
+        self, queries: _Queries, kind: Kind, body: type[Struct], operation: Operation
+    ) -> None:
+        self._queries, self._kind, self._body = queries, kind, body
+        self._operation = operation
+        self._columns = [name for name in body.__struct_fields__ if name in VERTICES]
+        self._start = operation.path[: operation.path.index("{")].encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        form, shared, endpoint = accepted(_header(scope, b"accept")), self._shared, self._endpoint
-        asked: dict[str, Any] = dict(zip("uv", ([v] for v in self._vertices(scope)), strict=False))
-        if scope["query_string"] or endpoint.kind is Kind.HOPS:
-            query = messages.parameters(scope["query_string"], endpoint.query)
-            if isinstance(query, messages.PagedQuery):
-                if query.cursor is not UNSET:
-                    await shared.reply_from(send, receive, form, endpoint.kind, query.cursor)
-                    return
-                if query.after is not UNSET:
-                    asked["after"] = [name_of(query.after)]
-                    check_vertices(asked["after"], "after", shared.named)
-            if isinstance(query, messages.HopsQuery):
-                if query.k is UNSET:
-                    raise wrong("k: give the number of steps, ?k=2")
-                asked["k"] = query.k
-        await shared.reply(send, receive, form, endpoint.kind, **asked)
+        given: dict[str, Any] = {}
+        if scope["query_string"]:
+            query = messages.parameters(scope["query_string"], self._operation.query)
+            given = {name: x for name, x in structs.asdict(query).items() if x is not UNSET}
+        vertices = self._vertices(scope)
+        if "after" in given:
+            given["after"] = [name_of(given["after"])]
+        if "cursor" in given:
+            given = {"cursor": given["cursor"]}
+        else:
+            given |= {name: [v] for name, v in zip(self._columns, vertices, strict=True)}
+        await self._queries.answer(scope, receive, send, self._kind, self._body(**given))
 
     def _vertices(self, scope: Scope) -> list[Name]:
         """The vertices in the path, from its raw bytes: a name may have a slash in it, as %2F."""
         raw = scope.get("raw_path") or scope["path"].encode()
         at = raw.find(self._start)
         words = raw[at + len(self._start) :].split(b"/")
-        columns = self._endpoint.columns
-        if at < 0 or len(words) != len(columns):
-            said = "/".join(f"{{{name}}}" for name in columns)
-            raise Problem(404, f"/v1/{self._endpoint.name}/{said} is asked for")
+        if at < 0 or len(words) != len(self._columns):
+            raise Problem(404, f"{self._operation.path} is asked for")
         names: list[Name] = []
         for word in words:
             if word.isdigit() and len(word) < 10 and (word[0] != 48 or word == b"0"):
@@ -234,30 +208,16 @@ class _One:
                 try:
                     names.append(name_of(unquote_to_bytes(word).decode()))
                 except UnicodeDecodeError:
-                    raise wrong("the path is no UTF-8: encode names in it as UTF-8") from None
-        if not self._shared.named:
+                    raise RecordError("the path is no UTF-8: encode names in it as UTF-8") from None
+        if not self._queries.named:
             for word, name in zip(words, names, strict=True):
                 if type(name) is not int or not 0 <= name <= MAX_VERTEX:
                     said = unquote_to_bytes(word[:64]).decode(errors="replace")
-                    raise wrong(f"{said!r}: vertices of this graph go by numbers: 0 … {MAX_VERTEX}")
+                    raise RecordError(
+                        f"{said!r}: vertices of this graph go by numbers: 0 … {MAX_VERTEX}"
+                    )
         return names
 
 
 def _header(scope: Scope, name: bytes) -> str:
     return next((x.decode("latin-1") for found, x in scope["headers"] if found == name), "")
-
-
-async def _body(receive: Receive, max_bytes: int) -> bytes | None:
-    """A request's body; None if the client went away. Raises Problem 413."""
-    parts: list[bytes] = []
-    size, has_more = 0, True
-    while has_more:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > max_bytes:
-            raise too_many(f"the body has more than {max_bytes:,} bytes")
-        has_more = message.get("more_body", False)
-    return b"".join(parts)

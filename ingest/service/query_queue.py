@@ -31,6 +31,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from starlette.requests import ClientDisconnect
+
 from lpma import Kind
 
 from ..types import Name
@@ -44,10 +46,6 @@ TOO_LARGE, UNSUPPORTED = "urn:lpma:too-large", "urn:lpma:unsupported"
 DEADLINE, HOPS = "urn:lpma:deadline", "urn:lpma:hops"
 
 Receive = Callable[[], Awaitable[Any]]
-
-
-class ClientGone(Exception):
-    """The client of a question went away before it was answered."""
 
 
 class QueryQueue:
@@ -75,7 +73,7 @@ class QueryQueue:
         k: int = 0,
     ) -> Answer:
         """The answer to one question. receive: of its request, whose body was read. Raises
-        Problem."""
+        Problem, and ClientDisconnect if the client went away before."""
         rows, limits = len(u), self._limits
         if self._count >= limits.max_waiting or self._rows > WAITING_ROWS * limits.max_rows:
             raise Problem(
@@ -180,7 +178,7 @@ async def _drop_if_gone(receive: Receive, future: asyncio.Future[Answer]) -> Non
     finally:
         gone.cancel()
     if not future.done() and gone.done() and not gone.cancelled():
-        future.set_exception(ClientGone())
+        future.set_exception(ClientDisconnect())
 
 
 async def until_gone(receive: Receive) -> None:

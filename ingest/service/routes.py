@@ -14,18 +14,16 @@ from msgspec import Struct
 from starlette.routing import BaseRoute, Route
 
 from . import messages as m
+from .media import COLUMNS, JSON, JSON_LINES, SNAPSHOTS, UPDATES
 
-JSON, JSON_LINES = "application/json", "application/jsonl"
-MSGPACK, ARROW = "application/msgpack", "application/vnd.apache.arrow.stream"
-BINARY = (MSGPACK, ARROW)
 VERSION, TIME = 12, 1767225600000  # of the examples
 
 
 class Content(NamedTuple):
     """What is sent or answered. media: in which forms. types: what JSON holds; if they are several,
-    one of them. example: of JSON, or of the form that it names."""
+    one of them. example: of JSON, or of the forms that it names."""
 
-    types: tuple[type[Struct], ...] = ()
+    types: tuple[Any, ...] = ()
     media: tuple[str, ...] = (JSON,)
     example: Any = None
     required: tuple[str, ...] = ()  # fields of an answer that has no type here
@@ -78,14 +76,13 @@ def _queries(
     """POST asks for many at once, GET for one, whose vertices are in the path."""
     columns = [field for field in body.__struct_fields__ if field in ("src", "dst", "u", "v")]
     path, pages = f"/v1/{name}", (410,) if query is not m.NoQuery else ()
-    media = (JSON, *BINARY)
-    at_once = Content((answer,), media, many, (), "The answers, in the order asked.")
-    alone = Content((answer,), media, one, (), "The answer, in lists of one element.")
+    at_once = Content((answer,), COLUMNS, many, (), "The answers, in the order asked.")
+    alone = Content((answer,), COLUMNS, one, (), "The answer, in lists of one element.")
     return [
         Operation(
             name, "POST", path, "queries", f"{summary}: many at once", {200: at_once},
             (406, *pages, 413, 415, 422, 503, 504),
-            takes=Content((body,), media, asked),
+            takes=Content((body,), COLUMNS, asked),
             description=_IN_PAGES if pages else _AT_ONE_VERSION,
         ),
         Operation(
@@ -153,7 +150,7 @@ OPERATIONS = (
         },
         (409, 413, 415, 422, 503), m.UpdatesQuery,
         Content(
-            (m.UpdateColumns, m.UpdateRow), (JSON, JSON_LINES, *BINARY),
+            (m.UpdateColumns, m.UpdateRow, list[m.UpdateRow]), UPDATES,
             {
                 JSON: {"src": [1, 2], "dst": [2, 3], "weight": [0.5, 1.0]},
                 JSON_LINES: '{"src": 1, "dst": 2}\n{"src": 1, "dst": 3, "kind": "delete"}\n',
@@ -169,7 +166,7 @@ OPERATIONS = (
         "The whole graph at one version, as an Arrow stream or a NumPy archive",
         {
             200: Content(
-                media=(ARROW, "application/octet-stream", "application/zip"),
+                media=SNAPSHOTS,
                 description="The graph.",
                 headers={
                     "Lpma-Version": "The version of the graph.",

@@ -3,7 +3,7 @@
 The pipeline's thread copies the graph, and one worker computes on the copy, so that the stream goes
 on and at most one copy is in memory. `max_runs` more may wait, and the next are told when to come
 back (429). A run whose client goes, or has waited for `MAX_SECONDS`, is stopped: one that waits is
-forgotten, and one that is under way ends between two pieces of its work (`beside.py`). An algorithm
+forgotten, and one that is under way ends between two pieces of its work (`jobs.py`). An algorithm
 is called once on a small graph before its first run, so that `seconds` leave out what is compiled.
 
 Its options are those of `lpma run`, with the same names and defaults: what the algorithms declare
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -28,8 +29,8 @@ from lpma.errors import BatchError
 from .. import analyses
 from ..errors import WordError
 from ..state.vertex_names import VertexNames, Vertices, name_of
-from .beside import Job, Shared, Worker, in_turn
 from .context import Context
+from .jobs import Job, Worker, copied, in_turn
 from .problems import Problem
 
 MAX_SECONDS = 300.0  # that a client waits, for its turn and the result
@@ -62,7 +63,7 @@ class _Runs:
         algorithm = request.path_params["algorithm"]
         options = options_of(algorithm, request.query_params)
         # In a turn: the graph's lock may be held for as long as a batch takes.
-        edges = await in_turn(self._context, lambda moment: int(moment.graph.num_edges))
+        edges = await in_turn(self._context, lambda view: int(view.graph.num_edges))
         most = MAX_EDGES_OF.get(algorithm, MAX_EDGES)
         if edges > most:
             raise Problem(
@@ -73,19 +74,16 @@ class _Runs:
         if self.worker.unfinished > self._context.limits.max_runs:
             wait = min(MOST_RETRY_S, math.ceil(self._last_s))
             raise Problem(429, "others wait to be run: ask again later", retry_after_s=wait)
-        run = Shared(self.worker.begin(lambda job: self._run(algorithm, options, job)))
+        run = self.worker.begin(lambda job: self._run(algorithm, options, job))
         late = f"not done within {MAX_SECONDS:g} s: take `lpma run`"
         return JSONResponse(await run.wait(request.receive, MAX_SECONDS, late))
 
     # The worker's thread ---------------------------------------------------------------------
 
     def _run(self, algorithm: str, options: dict[str, Any], job: Job[Any]) -> dict[str, Any]:
-        moment, finish = job.copied(
-            self._context, lambda moment: (moment, moment.graph.begin_snapshot(compact=True))
-        )
-        names = moment.graph.names if moment.names is None else moment.names
-        s = finish()._with(names=None)  # by row: `Vertices` has the names
-        vertices = Vertices(s, VertexNames(names))
+        view, finish = job.copied(self._context, partial(copied, compact=True))
+        s = finish()
+        vertices = Vertices(s, VertexNames(view.names))
         found, seconds = analyses.timed(
             lambda: _computed(algorithm, options, s, vertices, job.check)
         )
@@ -93,7 +91,7 @@ class _Runs:
         return {
             "algorithm": algorithm,
             "version": s.version,
-            "time": moment.time,
+            "time": view.time,
             "vertices": s.num_rows,
             "edges": s.num_edges,
             "seconds": round(self._last_s, 4),

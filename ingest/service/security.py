@@ -43,8 +43,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import PipelineError
 from ..events import LOGGER, Event
-from .exchange import GONE, SAFE, Exchange, Load, too_long
-from .problems import Problem, problem_response
+from .exchange import SAFE, Exchange, Load, too_long
+from .problems import GONE, Problem, problem_response
 from .routes import PUBLIC, QUERIES
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""An HTTP server of ASGI applications: uvicorn in a thread and an event loop of its own.
+"""An HTTP server of ASGI applications: uvicorn's connections in a thread and an event loop of their
+own.
 
 The address is bound beforehand (`bind`), so that a client may connect at once, and an error is
 raised where it can be told. `close` ends it: streams that have no end are cut, what is being
@@ -15,10 +16,12 @@ import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from email.utils import formatdate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from uvicorn import Config, Server
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from ..types import Closing
 from .connection import Connection, ParseScheduler, Timeouts
@@ -50,89 +53,71 @@ class AsgiServer(Closing):
         timeouts: Timeouts | None = None,
     ) -> None:
         self.port: int = listener.getsockname()[1]
-        limit = _allowed(max_connections)
-        self._server = _Server(app, listener, tls, limit, timeouts or Timeouts())
-        self._thread = threading.Thread(target=self._server.run, name="lpma-service", daemon=True)
-        self._thread.start()
-        self._server.is_up.wait()
-
-    def connections(self) -> int:
-        """How many clients are connected."""
-        return len(self._server.server_state.connections)
-
-    def close(self) -> None:
-        """Finish what is being answered, within `Timeouts.grace_s`; returns when all is closed."""
-        self._server.end()
-        self._thread.join()
-
-
-class _Server(Server):
-    """uvicorn's server, which lets connections in by a `ConnectionLimiter`, and sweeps them."""
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        listener: socket.socket,
-        tls: ssl.SSLContext | None,
-        limit: int,
-        timeouts: Timeouts,
-    ) -> None:
-        config = Config(
+        self._config = Config(
             app, http=Connection, ws="none", lifespan="off", interface="asgi3", workers=1,
             log_config=None, proxy_headers=False, server_header=False,
         )  # fmt: skip
-        config.load()
-        config.loaded_app = app  # and nothing around it that logs requests
-        super().__init__(config)
-        self.is_up = threading.Event()
+        self._config.load()
+        self._config.loaded_app = app  # and nothing around it that logs requests
         self._listener = listener
         self._tls = tls
-        self._limit = limit
-        self._timeouts = timeouts
+        self._limit = _allowed(max_connections)
+        self._timeouts = timeouts or Timeouts()
+        self._state = ServerState()
+        self._open: set[Connection] = self._state.connections  # type: ignore[assignment]
         self._ending = asyncio.Event()
+        self._is_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lpma-service", daemon=True)
+        self._thread.start()
+        self._is_up.wait()
 
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        try:
-            super().run(sockets)
-        finally:
-            self.is_up.set()  # it is not, but nobody should wait for it
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._open)
 
-    def end(self) -> None:
-        """Have `run` return; from any thread, and more than once."""
+    def close(self) -> None:
+        """Finish what is being answered, within `Timeouts.grace_s`; returns when all is closed."""
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._end)
+            self._loop.call_soon_threadsafe(self._ending.set)
+        self._thread.join()
 
-    def _end(self) -> None:
-        self.should_exit = True
-        self._ending.set()
+    # The thread ------------------------------------------------------------------------------
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
+                runner.run(self._serve())
+        finally:
+            self._is_up.set()  # it is not, but nobody should wait for it
+
+    async def _serve(self) -> None:
         self._loop = loop = asyncio.get_running_loop()
-        timeouts, state, scheduler = self._timeouts, self.server_state, ParseScheduler(loop)
-        self._open: set[Connection] = state.connections  # type: ignore[assignment]
-        self._limiter = ConnectionLimiter(
+        scheduler, timeouts = ParseScheduler(loop), self._timeouts
+        limiter = ConnectionLimiter(
             loop, self._listener,
-            lambda: Connection(self.config, state, timeouts, scheduler, loop),
+            lambda: Connection(self._config, self._state, timeouts, scheduler, loop),
             self._open, self._limit, self._tls, timeouts.head_s,
         )  # fmt: skip
-        self.servers = []
-        self.started = True
-        self.is_up.set()
-
-    async def main_loop(self) -> None:
-        while not self.should_exit:
-            await self.on_tick(0)  # the Date of answers
-            now = self._timeouts.clock()
-            for connection in list(self._open):
-                connection.sweep(now)
+        self._is_up.set()
+        while not self._ending.is_set():
+            self._sweep()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), _SWEEP_S)
+        limiter.close()
+        await self._finish()
+        await limiter.wait_closed()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._limiter.close()
+    def _sweep(self) -> None:
+        """Tell answers what time it is, and close the connections that are overdue."""
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        now = self._timeouts.clock()
+        for connection in list(self._open):
+            connection.sweep(now)
+
+    async def _finish(self) -> None:
         for connection in list(self._open):
             connection.shutdown()
-        tasks = self.server_state.tasks
+        tasks = self._state.tasks
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timeouts.grace_s):
                 while self._open or tasks:
@@ -143,7 +128,6 @@ class _Server(Server):
             await asyncio.wait(tasks, timeout=_LAST_S)
         for connection in list(self._open):
             connection.transport.abort()
-        await self._limiter.wait_closed()
 
 
 class ConnectionLimiter:

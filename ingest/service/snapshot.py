@@ -29,12 +29,12 @@ from starlette.types import Receive, Scope, Send
 
 from lpma.errors import SnapshotTooLarge
 
-from .beside import Job, Shared, Worker, in_turn
-from .codecs import accepted
 from .context import Context
+from .jobs import Job, Worker, copied, in_turn
+from .media import ARROW, NPZ, SNAPSHOTS, accepted
 from .messages import SnapshotQuery, parameters
 from .problems import Problem
-from .snapshot_forms import ARROW, CONTENT_TYPES, NPZ, Pieces, on_host, pieces_of
+from .snapshot_forms import Pieces, on_host, pieces_of
 
 MAX_SECONDS = 300.0  # that a client waits until the first byte
 CHUNK_BYTES = 1 << 20  # written at once
@@ -42,11 +42,7 @@ GRACE_S = 30.0
 LEAST_RATE = 1 << 20  # bytes a second
 MAX_READERS = 16  # of one snapshot
 
-FORMS = (
-    ("application/vnd.apache.arrow.stream", ARROW),
-    ("application/octet-stream", NPZ),
-    ("application/zip", NPZ),
-)
+FORMATS = {"arrow": ARROW, "npz": NPZ}
 
 
 def handlers(context: Context) -> dict[str, Any]:
@@ -73,7 +69,7 @@ class _Kept:
     """A snapshot that is being made or sent. users: who wait for it, or read it."""
 
     wanted: _Wanted
-    work: Shared[_Made]
+    work: Job[_Made]
     users: int = 0
 
     def serves(self, wanted: _Wanted, least: int) -> bool:
@@ -97,7 +93,7 @@ class _Snapshots:
 
     async def get(self, request: Request) -> Response:
         wanted = _wanted(request)
-        least = await in_turn(self._context, lambda moment: moment.version)
+        least = await in_turn(self._context, lambda view: view.version)
         while True:
             kept = next((k for k in self._kept if k.serves(wanted, least)), None)
             kept = kept or self._begin(wanted)
@@ -126,7 +122,7 @@ class _Snapshots:
                 "a snapshot of another version, format or compact is being sent: ask again later",
                 retry_after_s=1,
             )
-        kept = _Kept(wanted, Shared(self._worker.begin(lambda job: self._make(wanted, job))))
+        kept = _Kept(wanted, self._worker.begin(lambda job: self._make(wanted, job)))
         self._kept.append(kept)
         return kept
 
@@ -134,20 +130,17 @@ class _Snapshots:
 
     def _make(self, wanted: _Wanted, job: Job[_Made]) -> _Made:
         try:
-            moment, finish = job.copied(
-                self._context,
-                lambda moment: (moment, moment.graph.begin_snapshot(compact=wanted.compact)),
-            )
+            view, finish = job.copied(self._context, partial(copied, compact=wanted.compact))
         except SnapshotTooLarge:
             raise Problem(
                 422, "the largest id asks for too large an array: ask with compact=true"
             ) from None
         s = finish()
-        if moment.names is not None:
+        if view.names is not None:
             ids = {"ids": s._ids} if s._ids is not None else {"rows": s.num_rows}
-            s = s._with(names=moment.names.frozen(**ids))
+            s = s._with(names=view.names.frozen(**ids))
         job.check()
-        return _Made(s.version, moment.time, pieces_of(on_host(s), wanted.form, job.check))
+        return _Made(s.version, view.time, pieces_of(on_host(s), wanted.form, job.check))
 
 
 class _Sending(Response):
@@ -159,7 +152,7 @@ class _Sending(Response):
             "Lpma-Version": str(made.version),
             "Lpma-Time": str(made.time),
         }
-        super().__init__(None, 200, headers, CONTENT_TYPES[form])
+        super().__init__(None, 200, headers, form)
         self._pieces = made.pieces
         self._leave = leave
 
@@ -187,5 +180,5 @@ class _Sending(Response):
 def _wanted(request: Request) -> _Wanted:
     query = parameters(request.scope["query_string"], SnapshotQuery)
     accept = request.headers.get("accept", "")
-    form = accepted(accept, FORMS) if query.format is UNSET else query.format
+    form = accepted(accept, SNAPSHOTS) if query.format is UNSET else FORMATS[query.format]
     return _Wanted(form, query.compact == "true")

@@ -34,14 +34,11 @@ from lpma.snapshot.columns import ARRAYS
 from lpma.snapshot.export.archives import fields_of
 from lpma.snapshot.export.tables import vertex_columns
 
+from .media import ARROW
+
 Array = npt.NDArray[Any]
 
 BATCH_ENTRIES = 1 << 20
-ARROW, NPZ = "arrow", "npz"
-CONTENT_TYPES = {
-    ARROW: "application/vnd.apache.arrow.stream",
-    NPZ: "application/octet-stream",
-}
 
 
 class Pieces:

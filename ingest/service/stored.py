@@ -27,11 +27,11 @@ class StoredGraph(Closing):
 
     def _answer(self) -> None:
         graph = self.graph
-        moment = GraphView(graph, None, graph.version, graph.time)
+        view = GraphView(graph, None, graph.version, graph.time)
         while not self._closing:
             self._asked.wait()
             self._asked.clear()
-            self.requests.answer(moment, 0, lambda: None)
+            self.requests.answer(view, 0, lambda: None)
         self.requests.close("the service was closed")
 
     def close(self) -> None:

@@ -1,13 +1,15 @@
 """The body of `POST /v1/updates` as records of the log, which `docs/format.md` specifies.
 
-    application/json                      columns: {"src": […], "dst": […], …}; or a row
+    application/json                      columns: {"src": […], "dst": […], …}; a row; or a list
+                                          of rows
     application/jsonl, …/x-ndjson         a row a line: {"src": 1, "dst": 2, "kind": "delete"}
     application/msgpack                   one record as the log has it, which is written as it came
     application/vnd.apache.arrow.stream   columns src, dst, weight, time, kind
 
 Idea: everything is judged before anything is written, by the functions that a pipeline reads with:
 a record is encoded once, and decoded once to judge it. So what is taken never becomes a dead
-letter, unless a policy for late records says so.
+letter, unless a policy for late records says so. Rows are read as those of a topic of JSON are
+(`formats/row_reader.py`), except that a field which means nothing is refused.
 
 In a stream of JSON records are JSON, a row each, as its other producers and consumers have them.
 They have no fields for a `source` and a `seq`, so what names these is refused there.
@@ -21,12 +23,15 @@ can become gigabytes, is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Raw
+
+from lpma.batch.columns import Columns
 
 from ..errors import RecordError
 from ..fields import Fields
@@ -34,23 +39,26 @@ from ..formats.encode import encode_updates
 from ..formats.json import write_json
 from ..formats.kinds import UPDATE_KINDS, WORDS
 from ..formats.msgpack import NestedRecord, has_expiry
+from ..formats.names import joined
 from ..formats.records import MAX_ROWS, decode_record
+from ..formats.row_reader import RowReader, named_ends
+from ..types import Names, Record, Values
 from .arrow_input import is_text, read_columns
-from .codecs import ARROW, JSON, MSGPACK, decoder_of, form_of, read_json
-from .codecs import FORMS as QUERY_FORMS
-from .messages import UpdateColumns, UpdateRow
-from .problems import Problem
+from .media import ARROW, JSON, JSON_LINES, MSGPACK, UPDATES, form_of
+from .messages import UpdateColumns
+from .query_codecs import read_json
 
 RECORD_ROWS = 1 << 15
 MAX_ENCODED_BYTES = 64 << 20  # of all records of one request
-LINES = "lines"
-FORMS = (*QUERY_FORMS, ("application/jsonl", LINES), ("application/x-ndjson", LINES))
-_LIST = re.compile(rb'"src"\s*:\s*\[')  # of columns; a row has one vertex there
 COLUMNS = ("src", "dst", "weight", "time", "kind")
 _KIND_OF: dict[Any, int] = {word: int(kind) for word, kind in UPDATE_KINDS.items()}
 _KIND_OF |= {kind: kind for kind in _KIND_OF.values()}
-_TAKES = (2, 2, 1, 1, 0)  # vertices, by kind: append, delete, add_vertex, remove_vertex, expire
-_VERTICES = ("none, a time alone", "one, in src", "two, src and dst")
+_OF_TWO = (0, 1)  # kinds of operations on two vertices
+
+_COLUMN = re.compile(rb'"src"\s*:\s*\[')  # a row has one vertex there
+_LIST = re.compile(rb"\s*\[")
+_ROW = Fields(weight="weight", time="time", kind="kind", producer="source", seq="seq").of_topic()
+_KNOWN = (*COLUMNS, "source", "seq")  # fields of a row
 
 
 class Producer(NamedTuple):
@@ -80,47 +88,27 @@ class Stream(NamedTuple):
 def records_of(content_type: str, body: bytes, producer: Producer, stream: Stream) -> Records:
     """The records of a body. producer: as the request's query names it. Raises RecordError, or
     Problem, also of status 415 for other forms."""
-    return _READERS[form_of(content_type, FORMS)](body, producer, stream)
+    return _READERS[form_of(content_type, UPDATES)](body, producer, stream)
 
 
 # Forms ---------------------------------------------------------------------------------------
 
 
 def _of_json(body: bytes, producer: Producer, stream: Stream) -> Records:
-    given: UpdateColumns | UpdateRow
-    if _LIST.search(body):
-        given = read_json(body, UpdateColumns, 422)
-        columns = _of_columns(given)
-    else:
-        given = read_json(body, UpdateRow, 422)
-        columns = _of_rows(_transposed([given]))
+    if _LIST.match(body):
+        _check_count(max(1, body.count(b"{")))
+        rows = [bytes(row) for row in _decoded(body, list[Raw])]
+        return _of_rows(rows, producer, stream, "row {}: ".format)
+    if not _COLUMN.search(body):
+        return _of_rows([body.strip()], producer, stream, lambda at: "")
+    given = read_json(body, UpdateColumns)
     named = Producer(given.source, given.seq)
-    if named != Producer() and producer != Producer():
-        raise RecordError("source and seq: give them once, in the body or in the URL")
-    return _encoded(columns, named if producer == Producer() else producer, stream)
+    return _encoded(_of_columns(given), _only(named, producer), stream)
 
 
 def _of_lines(body: bytes, producer: Producer, stream: Stream) -> Records:
-    lines = [line for line in body.split(b"\n") if line and not line.isspace()]
-    _check_count(len(lines))
-    try:
-        rows = decoder_of(UpdateRow).decode_lines(b"\n".join(lines))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        rows = []
-    columns = _transposed(rows)
-    if body.count(b":") != sum(len(rows) - column.count(None) for column in columns.values()):
-        # Something is wrong, or a text has a colon: each line is read by itself.
-        columns = _transposed([_of_line(*line) for line in enumerate(lines, 1)])
-    if any(column.count(None) < len(lines) for column in (columns["source"], columns["seq"])):
-        raise RecordError("source and seq: of lines, they are given in the URL")
-    return _encoded(_of_rows(columns), producer, stream)
-
-
-def _of_line(number: int, line: bytes) -> UpdateRow:
-    try:
-        return read_json(line, UpdateRow, 422)
-    except Problem as problem:
-        raise Problem(problem.status_code, f"line {number}: {problem.detail}") from None
+    lines = [line for each in body.split(b"\n") if (line := each.strip())]
+    return _of_rows(lines, producer, stream, lambda at: f"line {at + 1}: ")
 
 
 def _of_msgpack(body: bytes, producer: Producer, stream: Stream) -> Records:
@@ -152,8 +140,86 @@ def _of_arrow(body: bytes, producer: Producer, stream: Stream) -> Records:
 
 
 _READERS: dict[str, Callable[[bytes, Producer, Stream], Records]] = {
-    JSON: _of_json, LINES: _of_lines, MSGPACK: _of_msgpack, ARROW: _of_arrow,
+    JSON: _of_json, JSON_LINES: _of_lines, MSGPACK: _of_msgpack, ARROW: _of_arrow,
 }  # fmt: skip
+
+
+def _only(named: Producer, producer: Producer) -> Producer:
+    """The producer that a body names, or the URL. Raises RecordError if both name one."""
+    if named != Producer() and producer != Producer():
+        raise RecordError("source and seq: give them once, in the body or in the URL")
+    return producer if named == Producer() else named
+
+
+# Rows ----------------------------------------------------------------------------------------
+
+
+@cache
+def _reader(names: bool) -> RowReader:
+    return RowReader(_ROW, names, others=False)
+
+
+def _of_rows(
+    rows: Sequence[bytes], producer: Producer, stream: Stream, place: Callable[[int], str]
+) -> Records:
+    """Rows of JSON, read as those of a topic. place: what a refusal says first, by the number of a
+    row; a row that is alone may name its producer."""
+    _check_count(len(rows))
+    values = Values.of(rows)
+    try:
+        str(values.data, "utf-8")  # so that none begins as msgpack
+    except UnicodeDecodeError as error:
+        raise RecordError(f"not UTF-8: {error.reason}", "malformed") from None
+    found: list[Record] = []
+    for part in _read(values, stream.names, place):
+        if found and (part.batch.time is None) != (found[0].batch.time is None):
+            raise RecordError("time: give all rows of a request a time, or none")
+        if part.producer is not None and len(rows) > 1:
+            raise RecordError("source and seq: of many rows, they are given in the URL")
+        found.append(part)
+    batch = Columns.joined([part.batch for part in found])
+    ends = [part.names or part.batch for part in found]
+    columns = {
+        "src": joined([each.src for each in ends]),
+        "dst": joined([each.dst for each in ends]),
+        "weight": batch.weight,
+        "time": batch.time,
+        "kind": batch.kind if batch.kind.any() else None,
+    }
+    given = {name: column for name, column in columns.items() if column is not None}
+    named = Producer(found[0].producer, found[0].seq)
+    return _encoded(given, _only(named, producer), stream)
+
+
+def _read(values: Values, names: bool, place: Callable[[int], str]) -> Iterator[Record]:
+    """The same, decoded: as many together as say the same things. Raises RecordError."""
+    for stretch in _reader(names).stretches(values):
+        if stretch.rows is not None:
+            ends = None if stretch.ends is None else Names(*named_ends(stretch.ends))
+            source, seq = stretch.producers[0] if stretch.producers else (None, None)
+            yield Record(stretch.rows, producer=source, seq=seq, names=ends)
+            continue
+        for at in range(stretch.start, stretch.stop):
+            try:
+                yield _row(values[at], names)
+            except RecordError as error:
+                raise RecordError(f"{place(at)}{error}", error.kind) from None
+
+
+def _row(row: bytes, names: bool) -> Record:
+    """A row that was not read with others. Raises RecordError."""
+    if unknown := _decoded(row, dict[str, Raw]).keys() - set(_KNOWN):
+        said = ", ".join(_KNOWN)
+        raise RecordError(f"unknown field {min(unknown)[:64]!r}: known are {said}")
+    return decode_record(row, names=names, fields=_ROW)
+
+
+def _decoded(data: bytes, kind: Any) -> Any:
+    """What JSON of this type says, its values not looked at. Raises RecordError."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError(f"not rows of JSON: {error}", "malformed") from None
 
 
 # Columns -------------------------------------------------------------------------------------
@@ -174,38 +240,10 @@ def _of_columns(given: UpdateColumns) -> dict[str, Any]:
     if None in columns["dst"]:
         for row, dst in enumerate(columns["dst"]):
             kind = 0 if given.kind is None else columns["kind"][row]
-            if dst is None and _TAKES[kind] == 2:
+            if dst is None and kind in _OF_TWO:
                 raise RecordError(f"dst: row {row} has none: {WORDS[kind]} takes two vertices")
-        columns["dst"] = _filled(columns["dst"], 0)
+        columns["dst"] = [0 if dst is None else dst for dst in columns["dst"]]
     return columns
-
-
-def _transposed(rows: list[UpdateRow]) -> dict[str, list[Any]]:
-    """The values of each field."""
-    return {name: list(map(attrgetter(name), rows)) for name in UpdateRow.__struct_fields__}
-
-
-def _of_rows(columns: dict[str, list[Any]]) -> dict[str, Any]:
-    """The same of rows, each of which has as many vertices as its kind takes."""
-    src, dst, kinds = columns["src"], columns["dst"], _kinds(_filled(columns["kind"], 0))
-    has_kinds = columns["kind"].count(None) < len(src)
-    if has_kinds or None in src or None in dst:
-        for row, (kind, u, v) in enumerate(zip(kinds, src, dst, strict=True)):
-            takes = _TAKES[kind]
-            if (u is None, v is None) != (takes < 1, takes < 2):
-                raise RecordError(f"row {row}: vertices of {WORDS[kind]}: {_VERTICES[takes]}")
-    found: dict[str, Any] = {"src": _filled(src, 0), "dst": _filled(dst, 0)}
-    if columns["weight"].count(None) < len(src):
-        found["weight"] = _filled(columns["weight"], 1.0)
-    if columns["time"].count(None) < len(src):
-        found["time"] = columns["time"]
-        if None in found["time"]:
-            raise RecordError("time: give all rows of a request a time, or none")
-    return found | ({"kind": kinds} if has_kinds else {})
-
-
-def _filled(values: list[Any], absent: Any) -> list[Any]:
-    return [absent if value is None else value for value in values]
 
 
 def _kinds(column: list[Any]) -> list[int]:
@@ -235,26 +273,14 @@ def _fits(name: str, kind: Any) -> bool:
 
 def _encoded(columns: dict[str, Any], producer: Producer, stream: Stream) -> Records:
     """The columns as records. Raises RecordError."""
-    columns = {name: _as_array(column) for name, column in columns.items()}
     rows = len(columns["src"])
     _check_count(rows)
-    expires = "kind" in columns and has_expiry(columns["kind"])
+    expires = has_expiry(np.asarray(columns.get("kind", ()), np.uint8))
     most = RECORD_ROWS if producer == Producer() else rows
     starts = range(0, rows, most)
     parts = ({name: c[i : i + most] for name, c in columns.items()} for i in starts)
     values = (value for part in parts for value in _cut(part, producer, stream.names))
     return _records(values, rows, producer, expires, stream)
-
-
-def _as_array(column: Any) -> Any:
-    """Numbers as an array, which is faster to cut and encode; what fits none stays as it is."""
-    kinds = set() if isinstance(column, np.ndarray) else set(map(type, column))
-    if not kinds or str in kinds:
-        return column
-    try:
-        return np.array(column, np.float64 if float in kinds else np.int64)
-    except OverflowError:
-        return column
 
 
 def _records(

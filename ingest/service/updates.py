@@ -12,15 +12,13 @@ It is answered by a deadline, once its body is judged. What is being written the
 and goes on; a request that nobody has begun to write is taken back.
 
 All goes to partition 0 of one topic, so that requests of a client are applied in their order, and a
-source's repeats are found. The body is read within a bound that all requests share, decoded in a
-thread of its own where it is long, and let go as soon as it is records.
+source's repeats are found. A body is decoded in a thread of its own where it is long.
 """
 
 from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 from msgspec import UNSET
@@ -33,12 +31,12 @@ from ..pipeline.windows import NO_TIMES
 from ..sources.base import Log
 from ..types import MAX_TEXT_BYTES, QUERIES, UPDATES, Partition
 from .context import Context
+from .jobs import seen
 from .messages import UpdatesQuery, parameters
 from .problems import Problem
 from .update_codecs import Producer, Records, Stream, records_of
 from .writer import QueueFull, UpdateWriter, Written
 
-MAX_READ_BYTES = 64 << 20  # of bodies that are being read or decoded
 LONG_BYTES = 16 << 10  # of a body, which is decoded in another thread
 MAYBE_WRITTEN = "urn:lpma:maybe-written"
 
@@ -60,7 +58,6 @@ class _Updates:
         if context.pipeline is not None:
             self._open(context.pipeline, context.update_topic)
         self._decoder = ThreadPoolExecutor(1, "lpma-updates")
-        self._reading = 0  # bytes of bodies
         self._new: set[str] = set()  # sources let in that the stream may not have met yet
 
     def _open(self, pipeline: Pipeline, topic: str | None) -> None:
@@ -124,31 +121,13 @@ class _Updates:
     async def _records(
         self, request: Request, producer: Producer, pipeline: Pipeline, topic: str
     ) -> Records:
-        size = 0
-        chunks = []
-        try:
-            async for chunk in request.stream():
-                size += len(chunk)
-                self._reading += len(chunk)
-                if size > self._limits.max_body_bytes:
-                    raise Problem(
-                        413,
-                        f"a body has at most {self._limits.max_body_bytes} bytes: send it in parts",
-                    )
-                if self._reading > MAX_READ_BYTES:
-                    raise _busy("too many bodies are being read: send it again later")
-                chunks.append(chunk)
-            body = b"".join(chunks)
-            chunks.clear()
-            fields = pipeline.settings.fields_of(topic)
-            stream = Stream(pipeline.settings.names, fields)
-            given = request.headers.get("content-type", ""), body, producer, stream
-            if size < LONG_BYTES:
-                return records_of(*given)
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._decoder, records_of, *given)
-        finally:
-            self._reading -= size
+        body, settings = await request.body(), pipeline.settings
+        stream = Stream(settings.names, settings.fields_of(topic))
+        given = request.headers.get("content-type", ""), body, producer, stream
+        if len(body) < LONG_BYTES:
+            return records_of(*given)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._decoder, records_of, *given)
 
     def _let_in(self, pipeline: Pipeline, partition: Partition, source: str) -> None:
         """Refuse one source more than the stream remembers: its records would not be applied."""
@@ -205,19 +184,9 @@ class _Updates:
 
 async def _done(future: Future[Any], until: float) -> bool:
     """Whether a future is done by then. It stays as it is, also where this is cancelled."""
-    loop = asyncio.get_running_loop()
-    over = loop.create_future()
-
-    def end() -> None:
-        if not over.done():
-            over.set_result(None)
-
-    def told(_: Future[Any]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(end)
-
-    future.add_done_callback(told)
-    await asyncio.wait({over}, timeout=max(0.0, until - loop.time()))
+    waiting = asyncio.wrap_future(future)
+    waiting.add_done_callback(seen)
+    await asyncio.wait({waiting}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
     return future.done()
 
 

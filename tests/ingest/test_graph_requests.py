@@ -18,6 +18,7 @@ from ingest.errors import PipelineError
 from ingest.pipeline import graph_requests, intake
 from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from ingest.sources import Identity, Polled
+from tests.support.oracles import host
 from tests.support.waiting import HANGS_S, wait_for
 
 PATIENCE_S = HANGS_S
@@ -396,3 +397,19 @@ def test_the_owner_does_not_wait_for_its_turn(log: ingest.SqliteLog) -> None:
     pipeline.close()
     with pytest.raises(PipelineError, match="closed"):
         requests.ask_here(seen).result(0)
+
+
+def test_a_view_by_ids_has_the_names_of_a_graph_beside_it(device: str) -> None:
+    """It is the same graph, also as that changes."""
+    graph = lpma.Graph(device=device, names=True)
+    graph.insert(["ann", "ann"], ["bob", 7])
+    view = GraphView(graph, None, 1, 1).by_id()
+    assert view.names is not None
+    assert view.names is graph.names
+    assert view.graph.names is None
+    ann = view.names.find("ann")
+    graph.insert("ann", "eve")
+    found = view.graph.successors([ann])
+    assert view.names.of(host(found.ids)).tolist() == ["bob", 7, "eve"]
+    assert graph.has_edge("ann", "eve")
+    assert view.by_id() is view

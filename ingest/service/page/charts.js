@@ -1,6 +1,6 @@
 // Charts, drawn as SVG from arrays. A chart of time has a fixed range of x, so that a new point moves
-// data and no axis; its range of y changes in round steps. At most one chart is drawn a frame, and one
-// that nobody sees is not drawn at all. Colours are those of the style sheet, so a theme changes them.
+// data and no axis; its range of y changes in round steps. Colours are those of the style sheet, so a
+// theme changes them.
 
 import { number, short, svgElement } from "./words.js";
 
@@ -8,32 +8,17 @@ const POINTS = 240; // across a chart of time, however long that is
 const DECADES = Array.from({ length: 15 }, (_, i) => 10 ** (i - 4));
 const [LEFT, RIGHT, TOP, BOTTOM, LABEL] = [46, 12, 8, 20, 15]; // px around what is drawn
 
-// One chart a frame ---------------------------------------------------------------------------------
-
-const waiting = new Set();
-
-function nextFrame() {
-  for (const chart of waiting) {
-    waiting.delete(chart);
-    if (!chart.seen || !chart.data) continue;
-    chart.draw();
-    break;
-  }
-  if (waiting.size) requestAnimationFrame(nextFrame);
-}
+// In the next frame -----------------------------------------------------------------------------------
 
 function schedule(chart) {
-  if (document.hidden || !chart.seen) return;
-  if (!waiting.size) requestAnimationFrame(nextFrame);
-  waiting.add(chart);
+  if (chart.waits || !chart.data || !chart.host.clientWidth) return;
+  chart.waits = true;
+  requestAnimationFrame(() => {
+    chart.waits = false;
+    chart.draw();
+  });
 }
 
-const seen = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) {
-    target.chart.seen = isIntersecting;
-    schedule(target.chart);
-  }
-});
 const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => schedule(target.chart)));
 
 // What all charts have in common --------------------------------------------------------------------
@@ -66,9 +51,8 @@ class Chart {
     this.host.chart = this;
     this.host.setAttribute("role", "img");
     this.say(this.host.closest("figure").querySelector("h3").textContent);
-    Object.assign(this, options, { seen: false, data: null, svg: svgElement("svg", {}) });
+    Object.assign(this, options, { waits: false, data: null, svg: svgElement("svg", {}) });
     this.host.append(this.svg);
-    seen.observe(this.host);
     resized.observe(this.host);
   }
 

@@ -9,9 +9,7 @@ import { show } from "./walk.js";
 import { ago, bytes, duration, number, plural, short } from "./words.js";
 
 const RECENT = 5000; // events asked for at the start
-const WHOLE_MS = 150000; // how long every point is kept; then the highest of each few seconds
-const THIN_MS = 5000;
-const KEPT = 5000; // points of the charts of time: hours
+const KEPT = 80000; // points of the charts of time, ten a second: two hours
 const SLOW_MS = 5000; // between two looks at what changes slowly
 
 const byId = (id) => document.getElementById(id);
@@ -78,22 +76,7 @@ function onBatch(batch) {
   series.lag.push(batch.lag);
   series.median.push(batch.ms.median);
   series.p99.push(batch.ms.p99);
-  if (series.at.length > KEPT) thin();
-}
-
-function thin() {
-  const { at } = series;
-  const old = at.at(-1) - WHOLE_MS;
-  const kept = { at: [], rate: [], lag: [], median: [], p99: [] };
-  for (let i = 0; i < at.length; i += 1) {
-    const last = kept.at.length - 1;
-    const joins = last >= 0 && at[i] < old && Math.floor(at[i] / THIN_MS) === Math.floor(kept.at[last] / THIN_MS);
-    for (const [name, column] of Object.entries(series)) {
-      if (!joins) kept[name].push(column[i]);
-      else if (column[i] > kept[name][last]) kept[name][last] = column[i];
-    }
-  }
-  for (const name of Object.keys(kept)) series[name] = kept[name].slice(-0.8 * KEPT);
+  if (series.at.length > 1.1 * KEPT) for (const name of Object.keys(series)) series[name] = series[name].slice(-KEPT);
 }
 
 function onState(connection) {

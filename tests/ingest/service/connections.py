@@ -63,19 +63,19 @@ class Held:
 
     def __init__(self, serve: Serve, patch: pytest.MonkeyPatch, **timeouts: float) -> None:
         self._now, self._looks, self._parsed, self._is_met = 0.0, 0, 0, False
-        parse, on_tick = Connection.parse, server_module._Server.on_tick
+        parse, sweep = Connection.parse, AsgiServer._sweep
 
         def counted(connection: Connection, data: bytes) -> None:
             parse(connection, data)
             self._parsed += len(data)
 
-        async def noted(server: Any, counter: int) -> bool:
+        def noted(server: AsgiServer) -> None:
             self._looks += 1
-            return await on_tick(server, counter)
+            sweep(server)
 
         patch.setattr(server_module, "_SWEEP_S", 0.001)
         patch.setattr(Connection, "parse", counted)
-        patch.setattr(server_module._Server, "on_tick", noted)
+        patch.setattr(AsgiServer, "_sweep", noted)
         clock: Any = lambda: self._now  # noqa: E731
         self.timeouts = Timeouts(clock=clock, **timeouts)
         self._server = serve(timeouts=self.timeouts)
@@ -84,7 +84,7 @@ class Held:
 
     @property
     def _open(self) -> list[Any]:
-        return [*self._server._server.server_state.connections]
+        return [*self._server._open]
 
     def send(self, client: socket.socket, *parts: bytes) -> None:
         """Send each part when the server has read what came before, and return when it has read

@@ -12,7 +12,7 @@ import lpma
 from ingest.pipeline.graph_requests import GraphView
 from ingest.service import answering
 from ingest.service.answering import Answer, AnswerTooLarge, Most, Outcome, Question, answer
-from ingest.service.codecs import page_of
+from ingest.service.query_codecs import page_of
 from lpma import Kind
 from lpma.names import Names, column_of
 from tests.support.oracles import ModelGraph, assert_same, host

@@ -26,8 +26,8 @@ Serve = Callable[..., Served]
 
 CUT = 3
 SIZES = [
-    (update_codecs, "RECORD_ROWS"), (answering, "PART_ROWS"), (answering, "PART_NAMES"),
-    (answering, "PART_EDGES"), (answering, "FIRST_PART"), (queries, "LONG"),
+    (update_codecs, "RECORD_ROWS"), (answering, "PART_ROWS"),
+    (answering, "PART_EDGES"), (answering, "PART_DEGREES"), (queries, "LONG"),
     (snapshot, "CHUNK_BYTES"), (snapshot_forms, "BATCH_ENTRIES"),
 ]  # fmt: skip
 LINES = "application/jsonl"

@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lpma
 from ingest.errors import PipelineError
+from ingest.pipeline.graph_requests import GraphRequests
 from ingest.service import events
+from ingest.service.app import Service
+from ingest.service.connection import Timeouts
 from ingest.service.context import Context, Limits
 from ingest.service.events import Hub
 from ingest.service.messages import RING
@@ -195,29 +199,23 @@ def test_only_so_many_may_watch(serve_stream: Serve) -> None:
     some[1].close()  # type: ignore[attr-defined]
 
 
-def test_who_does_not_read_is_dropped(
-    serve_stream: Serve, hubs: list[Hub], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_does_not_read_is_dropped(hubs: list[Hub]) -> None:
     """Its place is free again."""
-    monkeypatch.setattr(events, "SLOW_S", 0.3)
-    served = serve_stream(limits=Limits(max_watchers=1))
-    host, port = served.url.removeprefix("http://").split(":")
-    with socket.socket() as lazy:
+    context = Context(GraphRequests(), lpma.Graph(device="cpu"), limits=Limits(max_watchers=1))
+    with Service(context, timeouts=Timeouts(stalled_s=0.3)) as service, socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        lazy.connect((host, int(port)))
-        lazy.sendall(f"GET /v1/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        lazy.connect((service.host, service.port))
+        lazy.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert lazy.recv(16) == b"HTTP/1.1 200 OK\r"
         with pytest.raises(urllib.error.HTTPError):
-            next(watch(served.url))
+            next(watch(service.url))
         for _ in range(10_000):  # more than the system buffers
             hubs[0].tell("batch", {"filler": "x" * 2000})
         wait_for(lambda: not hubs[0]._watchers, "it is dropped")
-        assert next(watch(served.url))[1] == "hello"
+        assert next(watch(service.url))[1] == "hello"
 
 
 def test_a_saved_store_has_nothing_to_tell(serve_store: Serve) -> None:
-    import lpma
-
     served = serve_store(lpma.from_edges([1], [2], device="cpu"))
     _, kind, hello = next(watch(served.url))
     assert (kind, hello["live"], hello["title"]) == ("hello", False, "store")
@@ -246,8 +244,6 @@ def test_closing_the_hub_ends_every_connection(serve_stream: Serve) -> None:
 
 
 def test_the_ring_is_bounded(serve_store: Serve) -> None:
-    import lpma
-
     served = serve_store(lpma.from_edges([1], [2], device="cpu"))
     hub = Hub(served.context)
     for _ in range(RING + 10):

@@ -27,7 +27,6 @@ SMALL = Limits(max_answer_rows=3, page_rows=2)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answering, "PART_ROWS", 3)
-    monkeypatch.setattr(answering, "PART_NAMES", 2)
 
 
 def pages(url: str, **asked: Any) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.requests import ClientDisconnect
 
 import lpma
 from ingest.errors import PipelineError
@@ -17,7 +18,7 @@ from ingest.pipeline.graph_requests import GraphRequests, GraphView
 from ingest.service import query_queue
 from ingest.service.context import Context, Limits
 from ingest.service.problems import Problem
-from ingest.service.query_queue import ClientGone, QueryQueue
+from ingest.service.query_queue import QueryQueue
 from ingest.types import Name
 from lpma import Kind
 from tests.support.waiting import HANGS_S
@@ -157,7 +158,7 @@ def test_a_client_that_went_away_costs_nothing_more(monkeypatch: pytest.MonkeyPa
         stays = desk.ask(1)
         await all_is_done()
         leaves, waits = desk.ask(2, Client(stays=False)), desk.ask(1)
-        with pytest.raises(ClientGone):
+        with pytest.raises(ClientDisconnect):
             await leaves
         open_ones = (*desk.queue._sent, *desk.queue._waiting)
         await until(lambda: not any(callable(question.watch) for question in open_ones))

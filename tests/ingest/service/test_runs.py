@@ -16,8 +16,8 @@ import pytest
 import lpma
 from ingest import analyses
 from ingest.service import runs
-from ingest.service.beside import Job, Stopped
 from ingest.service.context import Limits
+from ingest.service.jobs import Job, Stopped
 from ingest.service.problems import Problem
 from ingest.state.vertex_names import VertexNames, Vertices
 from lpma.errors import BatchError

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow
 import pytest
-from starlette.exceptions import HTTPException
 
 import lpma
+from ingest.errors import RecordError
 from ingest.service import snapshot as endpoint
 from ingest.service import snapshot_forms as forms
 from ingest.service.context import Limits
@@ -149,9 +149,9 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_a_word_that_is_none_is_told_with_those_that_are() -> None:
-    with pytest.raises(HTTPException) as raised:
+    with pytest.raises(RecordError) as raised:
         parameters(b"format=csv", SnapshotQuery)
-    assert raised.value.detail == "format: invalid enum value 'csv': expected arrow or npz"
+    assert str(raised.value) == "format: invalid enum value 'csv': expected arrow or npz"
 
 
 def test_sparse_ids_are_asked_for_without_gaps(serve_store: Serve) -> None:

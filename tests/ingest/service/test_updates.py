@@ -21,7 +21,9 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.errors import RecordError
+from ingest.formats.kinds import UPDATE_KINDS
 from ingest.pipeline import record_decoder
+from ingest.service import exchange
 from ingest.service import updates as endpoint
 from ingest.service.app import Service, make_app
 from ingest.service.connection import Timeouts
@@ -70,6 +72,7 @@ FORMS = {
     "columns": (JSON, json.dumps(COLUMNS).encode()),
     "numbered kinds": (JSON, json.dumps(COLUMNS | {"kind": [0, 0, 1]}).encode()),
     "lines": (LINES, b"\r\n".join(json.dumps(row).encode() for row in ROWS) + b"\n\n"),
+    "a list of rows": (JSON, json.dumps(ROWS, indent=1).encode()),
     "the log's own": (MSGPACK, ingest.encode_updates([1, 2, 1], [2, 3, 2], [0.5, 2, 1], [7, 8, 9],
                                                      [0, 0, 1])),
     "arrow": (ARROW, arrow(pyarrow.table(COLUMNS))),
@@ -242,6 +245,12 @@ WRONG: dict[str, tuple[int, str, Any]] = {
     "a column of expiries without times": (422, JSON, {"src": [0], "dst": [0], "kind": [4]}),
     "a vertex too few": (422, LINES, b'{"src": 1, "dst": 2, "kind": "append"}\n{"src": 1}'),
     "a line that is none": (400, LINES, b'{"src": 1, "dst": 2}\n5'),
+    "a line of msgpack": (400, LINES, b'{"src": 1, "dst": 2}\n\x92\1\2'),
+    "a list without rows": (422, JSON, []),
+    "an unknown field of a row": (422, JSON, [{"src": 1, "dst": 2, "wieght": 3}]),
+    "an unknown field that is no text": (400, LINES, b'{"src": 1, "dst": 2, "\xff": 3}'),
+    "sources of rows": (422, JSON, [{"src": 1, "dst": 2, "source": "a", "seq": 1}] * 2),
+    "a row's source without a seq": (422, JSON, {"src": 1, "dst": 2, "source": "a"}),
     "some with times": (422, LINES, b'{"src": 1, "dst": 2, "time": 3}\n{"src": 1, "dst": 2}'),
     "no msgpack": (400, MSGPACK, b"\xc1"),
     "more behind it": (400, MSGPACK, ingest.encode_row(1, 2) + b"\0"),
@@ -440,15 +449,70 @@ def test_what_a_stream_of_json_has_no_field_for_is_refused(serve_stream: Serve, 
     assert in_log(served) == [b'{"user":1,"item":2}']
 
 
-KINDS = ["append", "delete"]
-
-
-def judged(body: Any, stream: Stream) -> list[bytes] | str:
+def judged(body: bytes, stream: Stream, content_type: str = JSON) -> list[bytes] | str:
     """The records of a body, or why it is refused."""
     try:
-        return records_of(JSON, json.dumps(body).encode(), Producer(), stream).values
+        return records_of(content_type, body, Producer(), stream).values
     except RecordError as error:
         return str(error)
+
+
+VERTEX = (
+    st.integers(0, 5)
+    | st.integers(-1, 9)
+    | st.sampled_from([1.0, 0.5, None, "ann", "", 2**32, 2**64, True])
+)
+TIME = st.integers(0, 9) | st.sampled_from([3.0, None, "2026-01-01", "soon", 2**63])
+ROW = st.fixed_dictionaries(
+    {"src": VERTEX, "dst": VERTEX},
+    optional={
+        "weight": st.sampled_from([1, 0.5, -1e30, 1e31, None, "1"]),
+        "time": TIME,
+        "kind": st.sampled_from([*UPDATE_KINDS, None, "drop", 1]),
+    },
+) | st.sampled_from([{"src": 1}, {"kind": "expire", "time": 4}, {"src": 1, "kind": "add_vertex"}])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=6), st.booleans(), st.booleans())
+def test_rows_are_read_as_those_of_a_topic(rows: list[Any], names: bool, as_lines: bool) -> None:
+    """One by one: what a pipeline would refuse is refused, by its number; the rest is the same."""
+    fields = ingest.Fields(weight="weight", time="time", kind="kind").of_topic()
+    values = [json.dumps(row).encode() for row in rows]
+    content_type, body = (
+        (LINES, b"\n".join(values)) if as_lines else (JSON, b"[%s]" % b",".join(values))
+    )
+    expected, bad = [], None
+    for at, value in enumerate(values):
+        try:
+            expected.append(ingest.decode_record(value, names=names, fields=fields))
+        except RecordError as error:
+            bad = f"line {at + 1}: {error}" if as_lines else f"row {at}: {error}"
+            break
+    found = judged(body, Stream(names), content_type)
+    if isinstance(found, str):
+        mixed = len({one.batch.time is None for one in expected}) > 1
+        assert found == bad or (mixed and "give all rows of a request a time" in found)
+        return
+    assert bad is None
+    record = ingest.decode_record(found[0], names=names)
+    batches = [one.batch for one in expected]
+    assert record.batch.kind.tolist() == [int(batch.kind[0]) for batch in batches]
+    assert weights(record.batch) == [weight for batch in batches for weight in weights(batch)]
+    times = [None if batch.time is None else int(batch.time[0]) for batch in batches]
+    assert times == (
+        [None] * len(rows) if record.batch.time is None else record.batch.time.tolist()
+    )
+    for end in ("src", "dst"):
+        ends = [getattr(one.names or one.batch, end).tolist()[0] for one in expected]
+        assert getattr(record.names or record.batch, end).tolist() == ends
+
+
+def weights(batch: lpma.Columns) -> list[float]:
+    return [1.0] * len(batch) if batch.weight is None else batch.weight.tolist()
+
+
+KINDS = ["append", "delete"]
 
 
 @settings(max_examples=100, deadline=None)
@@ -474,7 +538,9 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
         "u", "v", weight, time, kind,
         default_weight=data.draw(default_weight), default_kind=data.draw(default_kind),
     ).of_topic()  # fmt: skip
-    plain, as_json = (judged(body, Stream(fields=each)) for each in (None, fields))
+    plain, as_json = (
+        judged(json.dumps(body).encode(), Stream(fields=each)) for each in (None, fields)
+    )
     if isinstance(plain, str):
         reject()  # an expiry without a time
     if isinstance(as_json, str):
@@ -533,7 +599,7 @@ def test_a_graph_that_takes_too_long_leaves_a_202(
 
 def test_too_many_bodies_at_once_are_put_off(serve_stream: Serve, monkeypatch: Any) -> None:
     served = serve_stream()
-    monkeypatch.setattr(endpoint, "MAX_READ_BYTES", 10)
+    monkeypatch.setattr(exchange, "_BODIES_BYTES", 10)
     answer = post(served, {"src": [1], "dst": [2]})
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
     monkeypatch.undo()

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ingest.service import graph_figures, health, watching
+from ingest.service import distributions, health
 
 from .conftest import Served
 from .http import ask
@@ -79,10 +79,9 @@ SAID = {
 def test_versions_never_fall_from_answer_to_answer(
     serve_stream: Serve, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """However long figures may be shared, and whoever told the version."""
-    monkeypatch.setattr(graph_figures, "SHARED_S", 1e9)
-    monkeypatch.setattr(watching, "LEAST_S", 0.0)
-    monkeypatch.setattr(watching, "SHARE", 0)
+    """Whoever told the version."""
+    monkeypatch.setattr(distributions, "LEAST_S", 0.0)
+    monkeypatch.setattr(distributions, "SHARE", 0)
     served, rng = serve_stream(), random.Random(seed)
     newest, told_by = acknowledged(served), "applied"
     for round in range(40):
@@ -92,23 +91,6 @@ def test_versions_never_fall_from_answer_to_answer(
         version = SAID[name](served)
         assert version >= newest, f"{name}, after {told_by}"
         newest, told_by = version, name
-
-
-def test_figures_are_shared_at_their_version(
-    serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(graph_figures, "SHARED_S", 1e9)
-    served = serve_stream()
-    version, reads = acknowledged(served), []
-    real = graph_figures.GraphFigures._read_all
-
-    def noted(self: Any, moment: Any) -> Any:
-        reads.append(1)
-        return real(self, moment)
-
-    monkeypatch.setattr(graph_figures.GraphFigures, "_read_all", noted)
-    assert [in_body("/v1/graph")(served) for _ in range(5)] == [version] * 5
-    assert len(reads) == 1
 
 
 def test_a_scrape_that_is_under_way_is_not_shared_by_whoever_knows_more(
@@ -144,7 +126,7 @@ def test_a_scrape_that_is_under_way_is_not_shared_by_whoever_knows_more(
 def test_distributions_that_are_behind_are_read_again_when_that_is_due(
     serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "LEAST_S", 1e9)
+    monkeypatch.setattr(distributions, "LEAST_S", 1e9)
     served = serve_stream()
     version = acknowledged(served)
     read = SAID["distributions"]

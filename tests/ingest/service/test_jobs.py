@@ -10,13 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 import lpma
 from ingest import analyses
 from ingest.pipeline.graph_requests import GraphRequests
-from ingest.service import beside, runs, snapshot
-from ingest.service.beside import Job, Shared, Stopped, Worker
+from ingest.service import jobs, runs, snapshot
 from ingest.service.context import Context, Limits
+from ingest.service.jobs import Job, Stopped, Worker
 from ingest.service.problems import Problem
 from lpma.cpu.threads import run_all
 from lpma.snapshot import compact
@@ -55,18 +56,17 @@ def test_a_job_ends_between_two_pieces_when_the_last_who_waits_has_left(worker: 
     async def scenario() -> tuple[list[bool], int]:
         was_open = []
         job = worker.begin(endless)
-        shared = Shared(job)
-        stays = asyncio.ensure_future(shared.wait(never, 60, "late"))
-        with pytest.raises(Problem, match="went away"):
-            await shared.wait(gone, 60, "late")
-        was_open.append(shared.is_open)
+        stays = asyncio.ensure_future(job.wait(never, 60, "late"))
+        with pytest.raises(ClientDisconnect):
+            await job.wait(gone, 60, "late")
+        was_open.append(job.is_open)
         with pytest.raises(Problem, match="too late"):
-            await shared.wait(never, 0, "too late")
-        was_open.append(shared.is_open)
+            await job.wait(never, 0, "too late")
+        was_open.append(job.is_open)
         stays.cancel()
         await asyncio.wait([stays])
-        was_open.append(shared.is_open)
-        after = Shared(worker.begin(lambda job: 7))
+        was_open.append(job.is_open)
+        after = worker.begin(lambda job: 7)
         return was_open, await after.wait(never, 60, "late")
 
     assert asyncio.run(scenario()) == ([True, True, False], 7)
@@ -107,7 +107,7 @@ def test_what_does_not_come_in_time_is_not_done(worker: Worker) -> None:
     context = Context(GraphRequests(), None, limits=Limits(deadline_s=0))  # type: ignore[arg-type]
     asked: list[Any] = []
     with pytest.raises(Problem, match="did not come to it in time"):
-        asyncio.run(beside.in_turn(context, asked.append))
+        asyncio.run(jobs.in_turn(context, asked.append))
     with pytest.raises(Problem, match="did not come to it in time"):
         worker.begin(lambda job: job.copied(context, asked.append)).future.result(60)
     context.requests.answer(_moment(), 0, lambda: None)
@@ -248,14 +248,14 @@ def test_a_snapshot_is_written_for_whoever_is_left(
         gate.passed()
         return real(*given)
 
-    wait, waiting = Shared.wait, []
+    wait, waiting = Job.wait, []
 
-    async def noted(shared: Shared[Any], *given: Any) -> Any:
+    async def noted(job: Job[Any], *given: Any) -> Any:
         waiting.append(1)
-        return await wait(shared, *given)
+        return await wait(job, *given)
 
     monkeypatch.setattr(compact, "of_rows", slow)
-    monkeypatch.setattr(Shared, "wait", noted)
+    monkeypatch.setattr(Job, "wait", noted)
     first = sent(served, "/v1/snapshot?compact=true")
     assert gate.begun.acquire(timeout=HANGS_S)
     second = sent(served, "/v1/snapshot?compact=true")

@@ -30,9 +30,9 @@ from lpma.arrays import first_not_below, to_host
 
 from ..pipeline.graph_requests import GraphView
 from ..types import Closing
-from .beside import Job, Shared, Worker
 from .context import Context
 from .events import Hub
+from .jobs import Job, Worker
 from .problems import Problem
 from .query_queue import Receive
 from .sampling import newest_letters
@@ -69,8 +69,8 @@ class Distributions(Closing):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._worker = Worker("lpma-watching")
-        self._running: Shared[Look] | None = None
+        self._worker = Worker("lpma-distributions")
+        self._running: Job[Look] | None = None
         self._due = 0.0
         self.newest: Look | None = None
 
@@ -93,7 +93,7 @@ class Distributions(Closing):
                 if wait_s > 0:
                     await asyncio.sleep(min(wait_s, 1.0))  # by then somebody may have begun it
                     continue
-                running = self._running = Shared(self._worker.begin(self._look))
+                running = self._running = self._worker.begin(self._look)
             look = await running.wait(receive, MAX_SECONDS, late)
             if look.version >= least:
                 return look
@@ -113,9 +113,9 @@ class Distributions(Closing):
         self._worker.close()
 
 
-def _copied(moment: GraphView) -> tuple[Callable[[], Snapshot], Array]:
+def _copied(view: GraphView) -> tuple[Callable[[], Snapshot], Array]:
     """In a turn: a copy of the graph, and the densities by level."""
-    return moment.graph.begin_snapshot(compact=True), moment.graph.level_densities()
+    return view.graph.begin_snapshot(compact=True), view.graph.level_densities()
 
 
 def _analysed(snapshot: Snapshot, densities: Array, started: float) -> Look:
@@ -145,7 +145,7 @@ def binned(degrees: Array) -> dict[str, list[int]]:
     is not empty.
 
     >>> import numpy as np
-    >>> from ingest.service.watching import binned
+    >>> from ingest.service.distributions import binned
     >>> binned(np.array([0, 1, 2, 3, 9]))
     {'from': [0, 1, 2, 8], 'to': [0, 1, 3, 15], 'count': [1, 1, 2, 1]}
     """

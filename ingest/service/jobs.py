@@ -7,9 +7,9 @@ notices between two pieces of its work: where it asks itself (`Job.check`), and 
 that the kernels of the CPU are cut into (`lpma/cpu/threads.py`).
 
     in_turn     what a short piece of work returns in a turn, on the event loop
-    Job         one piece of long work; `Job.copied` is `in_turn` for it
+    Job         one piece of long work: what it asks of the stream and whether it is to go on, in
+                its thread, and those who wait for it, on the event loop
     Worker      a thread that does one job after the other
-    Shared      a job as those see it who wait for it, on the event loop
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from starlette.requests import ClientDisconnect
+
+from lpma import Snapshot
 from lpma.cpu.threads import stopped_by
 
 from ..pipeline.graph_requests import GraphView
@@ -56,14 +59,62 @@ async def in_turn(context: Context, work: Callable[[GraphView], Result]) -> Resu
         waiting.cancel()
 
 
+def copied(view: GraphView, compact: bool) -> tuple[GraphView, Callable[[], Snapshot]]:
+    """In a turn: the graph by ids, with its names, and a copy of it, which becomes a snapshot."""
+    view = view.by_id()
+    return view, view.graph.begin_snapshot(compact=compact)
+
+
 class Job(Generic[Result]):
-    """One piece of work. future: settled by the worker."""
+    """One piece of work, which is stopped when the last who waited for it leaves. future: settled
+    by the worker."""
 
     def __init__(self, work: Callable[[Job[Result]], Result]) -> None:
         self.future: Future[Result] = Future()
-        self._work = work
+        self._work: Callable[[Job[Result]], Result] | None = work
         self._stopped = threading.Event()
         self._asked: Future[Any] | None = None  # of the stream, for its next turn
+        self._waiting = 0  # requests
+        self._is_left = False
+
+    # The event loop --------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still being done for somebody."""
+        return not self.future.done() and not self._is_left
+
+    @property
+    def result(self) -> Result | None:
+        """What was found; None before that, and if it failed."""
+        future = self.future
+        is_found = future.done() and not future.cancelled() and future.exception() is None
+        return future.result() if is_found else None
+
+    async def wait(self, receive: Receive, seconds: float, late: str) -> Result:
+        """The result. receive: of the request that waits for it, whose body was read. late: what
+        its client is told after so many seconds. Raises Problem, ClientDisconnect, and what the job
+        raised."""
+        done = asyncio.wrap_future(self.future)
+        done.add_done_callback(seen)
+        gone = asyncio.ensure_future(until_gone(receive))
+        either: set[asyncio.Future[Any]] = {done, gone}
+        self._waiting += 1
+        try:
+            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if done.done():
+                return done.result()
+            raise ClientDisconnect if gone.done() else Problem(503, late, retry_after_s=1)
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self.future.done():
+                self._is_left = True
+                self.stop()
+            gone.cancel()
+            with suppress(asyncio.CancelledError):
+                await gone
+
+    # Its thread ------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise Stopped once nobody wants the result. From any thread."""
@@ -95,11 +146,13 @@ class Job(Generic[Result]):
 
     def run(self) -> None:
         """In the worker's thread."""
+        work, self._work = self._work, None  # which may hold a copy of the graph
+        assert work is not None
         if not self.future.set_running_or_notify_cancel():
             return
         try:
             with stopped_by(self.check):
-                result = self._work(self)
+                result = work(self)
         except BaseException as error:  # noqa: BLE001 - whoever asked is told
             self.future.set_exception(error)
         else:
@@ -149,51 +202,7 @@ class Worker(Closing):
             del job  # and with it what was made, unless somebody else has it
 
 
-class Shared(Generic[Result]):
-    """A job that several may wait for; it is stopped when the last of them leaves. Used by the
-    event loop alone."""
-
-    def __init__(self, job: Job[Result]) -> None:
-        self._job = job
-        self._future = asyncio.wrap_future(job.future)
-        self._future.add_done_callback(_looked_at)
-        self._waiting = 0
-        self._is_left = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is still being done for somebody."""
-        return not self._future.done() and not self._is_left
-
-    @property
-    def result(self) -> Result | None:
-        """What was found; None before that, and if it failed."""
-        future = self._future
-        is_found = future.done() and not future.cancelled() and future.exception() is None
-        return future.result() if is_found else None
-
-    async def wait(self, receive: Receive, seconds: float, late: str) -> Result:
-        """The result. receive: of the request that waits for it, whose body was read. late: what
-        its client is told after so many seconds. Raises Problem, and what the job raised."""
-        gone = asyncio.ensure_future(until_gone(receive))
-        either: set[asyncio.Future[Any]] = {self._future, gone}
-        self._waiting += 1
-        try:
-            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if self._future.done():
-                return self._future.result()
-            raise Problem(503, "the client went away" if gone.done() else late, retry_after_s=1)
-        finally:
-            self._waiting -= 1
-            if not self._waiting and not self._future.done():
-                self._is_left = True
-                self._job.stop()
-            gone.cancel()
-            with suppress(asyncio.CancelledError):
-                await gone
-
-
-def _looked_at(future: asyncio.Future[Any]) -> None:
+def seen(future: asyncio.Future[Any]) -> None:
     """Note that an error was seen, or asyncio would log it where nobody waits any more."""
     if not future.cancelled():
         future.exception()

@@ -14,8 +14,8 @@ import pytest
 import ingest
 import lpma
 from algorithms import core_numbers
-from ingest.service import neighborhood, watching
-from ingest.service.watching import binned
+from ingest.service import distributions, neighborhood
+from ingest.service.distributions import binned
 
 from .conftest import Served
 from .http import ask
@@ -116,13 +116,13 @@ def test_the_graph_is_read_once_for_all_who_ask(
 ) -> None:
     """And not again before it is due, however the stream goes on."""
     looks: list[int] = []
-    analysed = watching._analysed
+    analysed = distributions._analysed
 
     def counted(*given: Any) -> Any:
         looks.append(1)
         return analysed(*given)
 
-    monkeypatch.setattr(watching, "_analysed", counted)
+    monkeypatch.setattr(distributions, "_analysed", counted)
     served = serve_stream()
     served.produce([1, 2], [2, 3])
     served.settle()
@@ -145,7 +145,7 @@ def test_the_graph_is_read_once_for_all_who_ask(
 def test_nothing_is_read_while_nobody_asks(
     serve_stream: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_copied", lambda moment: pytest.fail("read"))
+    monkeypatch.setattr(distributions, "_copied", lambda moment: pytest.fail("read"))
     served = serve_stream()
     served.produce([1, 2], [2, 3])
     served.settle()

@@ -6,10 +6,8 @@
                                                               in a form of the log's records
     arrow    application/vnd.apache.arrow.stream              a column (arrow_input.py)
 
-A body becomes one of the types of `messages.py`. Whatever is wrong with it raises Problem or
-RecordError: 400 if it is none of that form, 413 if it is too large, 415 if the form is unknown, 422
-if a field is wrong. Bytes are judged before they are decoded: how many there are, and how many
-values they can become.
+A body becomes one of the types of `messages.py`. Whatever is wrong with it raises RecordError, of
+status 400 if it is none of that form, 413 if it is too large, 422 if a field is wrong.
 
 Answers have, by form:
 
@@ -23,7 +21,6 @@ Answers have, by form:
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -45,83 +42,24 @@ from ..types import Name
 from .answering import Answer
 from .arrow_input import is_text, read_columns
 from .context import Limits
+from .media import ARROW, JSON
 from .messages import Message, refused
-from .problems import Problem, malformed, too_many, wrong
 
 Array = npt.NDArray[Any]
 Column = list[Name] | Array
 
-JSON, MSGPACK, ARROW = "json", "msgpack", "arrow"
-Forms = tuple[tuple[str, str], ...]  # (media type, form), the form that is preferred first
-FORMS: Forms = (
-    ("application/json", JSON),
-    ("application/msgpack", MSGPACK),
-    ("application/vnd.msgpack", MSGPACK),
-    ("application/x-msgpack", MSGPACK),
-    ("application/vnd.apache.arrow.stream", ARROW),
-)
-CONTENT_TYPES = {JSON: b"application/json", MSGPACK: b"application/msgpack",
-                 ARROW: b"application/vnd.apache.arrow.stream"}  # fmt: skip
-
 MAX_CONTAINERS = 4  # of a body: the object itself, and its columns
 VERTICES = ("src", "dst", "u", "v")  # fields of bodies that are columns of vertices
-_QUALITY = re.compile(r"q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
-
-
-# Negotiation ---------------------------------------------------------------------------------
-
-
-@lru_cache(256)
-def accepted(accept: str, forms: Forms = FORMS) -> str:
-    """The form of the answer that an Accept header asks for; the first where several are as good.
-    Raises Problem 406."""
-    if not accept:
-        return forms[0][1]
-    best: dict[str, tuple[int, float]] = {}  # form: (how specific, quality)
-    for item in accept.split(",")[:64]:
-        name, _, parameters = item.partition(";")
-        name = name.strip().lower()
-        found = _QUALITY.search(parameters)
-        quality = float(found[1]) if found else 1.0
-        for media, form in forms:
-            ranks = {media: 2, "application/*": 1, "*/*": 0}
-            if name in ranks:
-                best[form] = max(best.get(form, (-1, 0.0)), (ranks[name], quality))
-    most = max((quality for _, quality in best.values()), default=0.0)
-    if most == 0:
-        raise Problem(406, f"Accept: answers come as {', '.join(dict(forms))}")
-    return next(form for _, form in forms if form in best and best[form][1] == most)
-
-
-@lru_cache(256)
-def form_of(content_type: str, forms: Forms = FORMS) -> str:
-    """The form of a body with this Content-Type. Raises Problem 415."""
-    known = dict(forms)
-    form = known.get(content_type.partition(";")[0].strip().lower())
-    if form is None:
-        said = f"{content_type[:80]!r} is not taken" if content_type else "there is none"
-        raise Problem(415, f"Content-Type: {said}: send {', '.join(known)}")
-    return form
 
 
 # Bodies --------------------------------------------------------------------------------------
 
 
 def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Message:
-    """A body, whose vertices are not yet looked at. Raises Problem or RecordError."""
-    most = 2 * limits.max_rows + 16  # values
+    """A body, whose vertices are not yet looked at. Raises RecordError."""
     if form == JSON:
-        if data.count(b",") >= most:  # what strings hold counts for nothing
-            outside = STRING.sub(b"", data)
-            if outside.count(b"{") + outside.count(b"[") > MAX_CONTAINERS:
-                raise malformed("it nests: a body is one object of lists")
-            if outside.count(b",") >= most:
-                raise RecordError(f"it has more than {most:,} values", "oversized")
         return read_json(data, kind)
-    if form == MSGPACK:
-        fields = _of_msgpack(data, kind, limits, most)
-    else:
-        fields = _of_arrow(data, limits)
+    fields = _of_arrow(data, limits) if form == ARROW else _of_msgpack(data, kind, limits)
     columns = {name: x for name, x in fields.items() if isinstance(x, np.ndarray)}
     try:
         body = msgspec.convert(fields | dict.fromkeys(columns, ()), kind)
@@ -132,48 +70,47 @@ def decoded(form: str, data: bytes, kind: type[Message], limits: Limits) -> Mess
     return body
 
 
-@lru_cache
-def decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
-def read_json(data: bytes, kind: type[Message], repeated: int = 400) -> Message:
-    """The object of that type. Raises Problem, of status `repeated` where a field appears twice."""
+def read_json(data: bytes, kind: type[Message]) -> Message:
+    """The object of that type. Raises RecordError."""
     try:
-        body: Message = decoder_of(kind).decode(data)
-        values = msgspec.structs.astuple(body)
-        given = len(values) - values.count(None)
-        if data.count(b":") != given:  # some are UNSET, or there is a colon in a text
-            given -= values.count(UNSET)
-            if _has_more(data, given) and _has_more(data, len(msgspec.json.decode(data))):
-                raise Problem(repeated, "a field appears twice")
+        body: Message = _decoder(kind).decode(data)
+        there = sum(x is not None and x is not UNSET for x in msgspec.structs.astuple(body))
+        # They differ too where a field is null, or a text has a colon.
+        if data.count(b":") != there:
+            fields = _decoder(dict[str, msgspec.Raw]).decode(data)
+            if STRING.sub(b"", data).count(b":") != len(fields):
+                raise RecordError("a field appears twice")
         return body
     except msgspec.ValidationError as error:
         problem = refused(error, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise malformed(f"not JSON: {error}") from None
+        raise RecordError(f"not JSON: {error}", "malformed") from None
     try:
         msgspec.json.decode(data, type=msgspec.Raw)  # what is no JSON is told so
     except (msgspec.DecodeError, RecursionError) as error:
-        raise malformed(f"not JSON: {error}") from None
+        raise RecordError(f"not JSON: {error}", "malformed") from None
     raise problem
 
 
-def _has_more(data: bytes, fields: int) -> bool:
-    """Whether an object in JSON, in which there is no other, has more than so many fields."""
-    return data.count(b":") != fields and STRING.sub(b"", data).count(b":") != fields
+@lru_cache
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
 
 
-def _of_msgpack(data: bytes, kind: type[Message], limits: Limits, most: int) -> dict[str, Any]:
-    fields = unpack(data, limits.max_body_bytes, max_items=most, max_containers=MAX_CONTAINERS)
+def _of_msgpack(data: bytes, kind: type[Message], limits: Limits) -> dict[str, Any]:
+    most = 2 * limits.max_rows + 16
+    try:
+        fields = unpack(data, limits.max_body_bytes, max_items=most, max_containers=MAX_CONTAINERS)
+    except RecordError as error:
+        raise _too_many(limits.max_rows) if error.kind == "oversized" else error from None
     if not isinstance(fields, dict):
-        raise malformed(f"a body is a map, not {type(fields).__name__}")
+        raise RecordError(f"a body is a map, not {type(fields).__name__}", "malformed")
     found = {name if isinstance(name, str) else repr(name)[:64]: x for name, x in fields.items()}
     if "rows" in found:
         return _of_rows(found, kind, limits.max_rows)
     for name, column in found.items():
         if isinstance(column, bytes):
-            raise wrong(f"{name}: a bin column needs `rows`, their number, beside it")
+            raise RecordError(f"{name}: a bin column needs `rows`, their number, beside it")
     return found
 
 
@@ -181,15 +118,15 @@ def _of_rows(fields: dict[str, Any], kind: type[Message], max_rows: int) -> dict
     """The same with columns as the log's records have them as arrays."""
     rows = fields.pop("rows")
     if type(rows) is not int or rows < 0:
-        raise wrong("rows: expected the number of rows")
+        raise RecordError("rows: expected the number of rows")
     if rows > max_rows:
-        raise too_many(f"rows: {rows:,} vertices, and at most {max_rows:,} are taken")
+        raise _too_many(max_rows)
     for name in VERTICES:
         if name not in kind.__struct_fields__:
             continue
         column = fields.get(name)
         if isinstance(column, list) and len(column) != rows:
-            raise wrong(f"{name}: has {len(column):,} vertices, and rows says {rows:,}")
+            raise RecordError(f"{name}: has {len(column):,} vertices, and rows says {rows:,}")
         if not isinstance(column, list):
             column = read_names(fields, name, rows, max_rows)
             fields = {key: x for key, x in fields.items() if key not in field_names(name)}
@@ -218,14 +155,18 @@ def _is_plain(name: str, kind: Any) -> bool:
 
 def vertices(body: Any, name: str, named: bool, max_rows: int) -> Column:
     """Field `name` of a body, a column of vertices: ids, or names where the graph has names. Raises
-    Problem 413 or 422."""
+    RecordError."""
     column: Column | UnsetType = getattr(body, name)
     if column is UNSET:
-        raise wrong(f"{name}: is missing: give a list of vertices")
+        raise RecordError(f"{name}: is missing: give a list of vertices")
     if len(column) > max_rows:
-        raise too_many(f"{name}: {len(column):,} vertices, and at most {max_rows:,} are taken")
+        raise _too_many(max_rows)
     check_vertices(column, name, named)
     return column
+
+
+def _too_many(max_rows: int) -> RecordError:
+    return RecordError(f"more than {max_rows:,} vertices: ask for fewer at once", "oversized")
 
 
 def check_vertices(column: Column, name: str, named: bool) -> None:
@@ -256,11 +197,13 @@ def check_vertices(column: Column, name: str, named: bool) -> None:
 
 def marks(after: list[Any] | None, rows: int, named: bool) -> list[Name | None] | None:
     """Field `after`: for each vertex, the last neighbour that the client has, or null. Raises
-    Problem 422 or RecordError."""
+    RecordError."""
     if after is None:
         return None
     if len(after) != rows:
-        raise wrong(f"after: expected a list of {rows:,}, a vertex or null for each one asked for")
+        raise RecordError(
+            f"after: expected a list of {rows:,}, a vertex or null for each one asked for"
+        )
     check_vertices([item for item in after if item is not None], "after", named)
     return after
 
@@ -314,8 +257,7 @@ def _neighbors_of(answer: Answer, joint: Neighbors) -> Neighbors:
     ids = joint.ids[rows]
     columns = [None if c is None else c[rows] for c in (joint.weights, joint.times)]
     if answer.seen is not None:
-        order = ids if answer.order is None else answer.order[rows]
-        kept = order > np.repeat(answer.seen, counts)
+        kept = ids > np.repeat(answer.seen, counts)
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[indptr]
         ids = ids[kept]
         columns = [None if column is None else column[kept] for column in columns]

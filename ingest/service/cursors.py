@@ -32,15 +32,14 @@ from lpma import Kind, Neighbors
 from lpma.names import FrozenNames
 
 from ..types import Name
-from .answering import NAME_BYTES, Answer, Vertices
-from .codecs import Page
+from .answering import Answer, Vertices
 from .context import Limits
 from .problems import Problem
+from .query_codecs import Page
 
 Array = npt.NDArray[Any]
 
 _CURSOR = re.compile(r"([A-Za-z0-9_-]{22})\.([0-9]{1,12})", re.ASCII)
-_OBJECT = np.dtype(object)
 
 
 class Rest(NamedTuple):
@@ -69,7 +68,7 @@ class _Kept:
         return Rest(self.u, after.tolist()[0], self.page.version)
 
 
-class Pages:
+class Cursors:
     """Cuts answers into pages, and keeps those that have more than one."""
 
     def __init__(self, limits: Limits) -> None:
@@ -120,7 +119,7 @@ class Pages:
             # Copied, or a small part would keep the answers to all questions of its group.
             page.value = value = value.with_columns(np.copy)
         columns = (value.indptr, value.ids, value.weights, value.times)
-        nbytes = sum(_nbytes(column) for column in columns if column is not None)
+        nbytes = sum(column.nbytes for column in columns if column is not None)
         kept = _Kept(page, answer.names, nbytes, time.monotonic(), u if answer.more else None)
         self._kept[id] = kept
         self.nbytes += nbytes
@@ -144,10 +143,6 @@ def not_kept() -> Problem:
         "cursor: the rest of this answer is no longer kept: ask again, with the last rows that "
         "came as `after` to go on at a newer version",
     )
-
-
-def _nbytes(column: Array) -> int:
-    return NAME_BYTES * len(column) if column.dtype == _OBJECT else column.nbytes
 
 
 def _named(page: Page, names: FrozenNames | None) -> Page:
