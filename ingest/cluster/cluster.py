@@ -67,14 +67,15 @@ class Cluster(Closing):
     topic, queries: the names of the sharded topics.
     keep: where checkpoints are copied to, a path or a URI; see `checkpoint_mirror.py`.
     epoch_interval_s: take an epoch that often by itself; None: only when one is asked for.
+    stop: an event; if it is set while the shards start, nobody waits for them any more.
     settings: of each shard's pipeline, as of `Settings`.
 
     Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
     PipelineError for settings; SourceError if the log or a topic is not there, or `queries` is
     another graph's; CheckpointError if `checkpoint` is of another kind of cluster, LockedError
-    while another one runs there. Nothing is left running then. May be used from any number of
-    threads. What is asked after `close`, or goes on meanwhile, raises ClusterClosed; when Ray
-    itself is gone, EngineLost. Both at once.
+    while another one runs there; ClusterClosed if it was stopped. Nothing is left running then. May
+    be used from any number of threads. What is asked after `close`, or goes on meanwhile, raises
+    ClusterClosed; when Ray itself is gone, EngineLost. Both at once.
     timeout_s, of each method: inf waits as long as it takes; what is no time raises ClusterError.
 
     >>> log = ingest.SqliteLog("log")
@@ -105,9 +106,12 @@ class Cluster(Closing):
         keep: str | None = None,
         kafka_settings: Mapping[str, Any] | None = None,
         epoch_interval_s: float | None = None,
+        stop: threading.Event | None = None,
         **settings: Any,
     ) -> None:
         check(shards, settings, epoch_interval_s, kafka_settings, directed, predecessors, names)
+        if stop is not None and not isinstance(stop, threading.Event):
+            raise ClusterError(f"stop is {stop!r}: expected a threading.Event")
         check_places(checkpoint, keep)
         self._settings = Settings.given_to(Cluster, settings, REFUSED)  # type: ignore[arg-type]
         self._closed = threading.Event()
@@ -137,10 +141,12 @@ class Cluster(Closing):
             opened.enter_context(DirectoryLock(spec.checkpoint, OF_DRIVER))
             opened.callback(self._end)
             self._log.note()
-            for one in specs:
-                self._handles.append(self._engine.launch(one))
             self._watch = Watch(shards)
-            self._await_running(time.monotonic())
+            stop = stop or threading.Event()
+            for one in specs:
+                _check_goes_on(stop)
+                self._handles.append(self._engine.launch(one))
+            self._await_running(time.monotonic(), stop)
             self._opened = opened.pop_all()
         mark = self._log.mark if self._log.can_mark else None
         self._coordinator = Coordinator(self._handles, mark, self.check)
@@ -261,9 +267,10 @@ class Cluster(Closing):
 
     # Starting, watching ----------------------------------------------------------------------
 
-    def _await_running(self, began: float) -> None:
+    def _await_running(self, began: float, stop: threading.Event) -> None:
         while True:
             found = try_all(self._handles, "status", timeout_s=CALL_TIMEOUT_S)
+            _check_goes_on(stop)
             views = self._watch.seen(found)
             took_s = time.monotonic() - began
             for view, one in zip(views, found, strict=True):
@@ -278,7 +285,7 @@ class Cluster(Closing):
                     raise ClusterError(view.problem or f"it is {view.state}", view.number)
             if all(view.state == "running" for view in views):
                 return
-            time.sleep(PAUSE_S)
+            stop.wait(PAUSE_S)
 
     def _look(self) -> None:
         """Tell of shards that start again, and take epochs by the clock."""
@@ -295,6 +302,11 @@ class Cluster(Closing):
                 return
             except ClusterError as error:
                 log_event("no epoch", logging.WARNING, problem=str(error))
+
+
+def _check_goes_on(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise ClusterClosed("it was stopped before all shards ran: the next one goes on from there")
 
 
 def _engine_of(engine: str | Engine) -> Engine:
