@@ -76,7 +76,7 @@ class DryRun:
     @property
     def duplicates(self) -> int:
         """Records that would be dropped because their source had sent them before."""
-        return self._decoder.duplicates
+        return self._decoder.reader.duplicates
 
     def run(self, limit: int | None = None, *, follow: bool = False) -> None:
         """Count to the present end, or beyond it with `follow`, until `stop`; no further than the

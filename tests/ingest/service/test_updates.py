@@ -21,7 +21,7 @@ import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.errors import RecordError
-from ingest.pipeline import record_decoder
+from ingest.pipeline import record_reader
 from ingest.service import updates as endpoint
 from ingest.service.app import Service, make_app
 from ingest.service.connection import Timeouts
@@ -501,7 +501,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
 def test_one_source_more_than_are_remembered_is_refused(
     serve_stream: Serve, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(record_decoder, "MAX_PRODUCERS", 2)
+    monkeypatch.setattr(record_reader, "MAX_PRODUCERS", 2)
     served = serve_stream()
     assert served.pipeline is not None
     for seq in (1, 2):
