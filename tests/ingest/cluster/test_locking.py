@@ -52,7 +52,7 @@ def test_another_process_holds_it(tmp_path: Path) -> None:
             with pytest.raises(LockedError, match=re.escape(told + socket.gethostname())):
                 DirectoryLock(name, OF_DRIVER)
         (state / OF_DRIVER).write_text("who")
-        with pytest.raises(LockedError, match="another cluster runs here: end it"):
+        with pytest.raises(LockedError, match="another cluster runs here: stop it"):
             DirectoryLock(state, OF_DRIVER)
     finally:
         holder.send_signal(signal.SIGKILL)
