@@ -34,7 +34,7 @@ from .arguments import REFUSED, check, check_places, device_of
 from .cluster_manifest import ClusterManifest, check_directory
 from .control import OF_DRIVER, DirectoryLock
 from .coordinator import Coordinator, Epoch
-from .engine import CALL_TIMEOUT_S, Engine, Handle, LocalEngine, try_all
+from .engine import CALL_TIMEOUT_S, PAUSE_S, Engine, Handle, LocalEngine, retried, try_all
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
 from .stream import ClusterLog, address_of
@@ -50,7 +50,6 @@ START_TIMEOUT_S = 600.0  # until every shard runs, which may have to read much a
 LAUNCH_TIMEOUT_S = 60.0  # until every host answers, which may wait for its machine
 FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
 LOOK_S = 1.0  # between two looks at the shards
-PAUSE_S = 0.1
 CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
 CLOSED = "this cluster was closed: make another, with the same checkpoint"
 
@@ -175,35 +174,24 @@ class Cluster(Closing):
         none, of ids too large for instance."""
         from algorithms.sharded import ShardedSnapshot
 
-        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
-        deadline = time.monotonic() + timeout_s
-        while True:
-            epoch = self._coordinator.epoch(max(0.0, deadline - time.monotonic()), hold=True)
-            left_s = max(PAUSE_S, deadline - time.monotonic())
+        until = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
+
+        def taken(left_s: float) -> ShardedSnapshot:
+            epoch = self._coordinator.epoch(left_s, hold=True)
+            left_s = max(PAUSE_S, until - time.monotonic())
             try:
                 workers = self._engine.workers(self._handles, epoch.number, left_s)
                 return ShardedSnapshot.of(workers, epoch.number)
-            except (ClusterError, LookupError) as error:
-                if isinstance(error, ClusterError) and error.final:
-                    raise
-                if time.monotonic() + PAUSE_S >= deadline:
-                    raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
-                time.sleep(PAUSE_S)
+            except LookupError as error:
+                raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
+
+        return retried(taken, until)
 
     def run(self, work: Callable[[ShardedSnapshot], Result], timeout_s: float = 600.0) -> Result:
         """What `work` returns for a snapshot. If a shard dies meanwhile, `work` is called again
         with the next one, until one call ends well or `timeout_s` is over."""
-        deadline = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
-        while True:
-            snapshot = self.snapshot(max(0.0, deadline - time.monotonic()))
-            try:
-                return work(snapshot)
-            except ClusterError as error:
-                if error.final:
-                    raise
-                if time.monotonic() + PAUSE_S >= deadline:
-                    raise
-                time.sleep(PAUSE_S)
+        until = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
+        return retried(lambda left_s: work(self.snapshot(left_s)), until)
 
     def client(self, **options: Any) -> ClusterClient:
         """A client, to be closed by whoever asked for it: see `ClusterClient`."""

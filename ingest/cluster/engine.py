@@ -19,12 +19,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lpma.backend import check_device
 from lpma.errors import DeviceError
 
-from ..errors import ClusterError
+from ..errors import ClusterError, EngineLost
 from .host import ShardHost
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
     from .spec import ShardSpec
 
+T = TypeVar("T")
+
 CALL_TIMEOUT_S = 10.0  # of calls that do nothing long
+PAUSE_S = 0.1  # before another attempt
 LOOK_S = 1.0  # of a wait for an answer, after which it is seen whether one can come
 
 
@@ -133,15 +136,20 @@ class Engine(ABC):
 def try_all(
     handles: Iterable[Handle], method: str, *args: Any, timeout_s: float = CALL_TIMEOUT_S
 ) -> list[Any]:
-    """What each host returns, or the error instead; all within `timeout_s`."""
+    """What each host returns, or the error instead; all within `timeout_s`. Nobody is waited for
+    once the engine is lost."""
     deadline = time.monotonic() + timeout_s
     asked = [(handle, handle.ask(method, *args)) for handle in handles]
     found: list[Any] = []
+    lost: EngineLost | None = None
     for handle, future in asked:
         try:
+            if lost is not None and not future.done():
+                raise lost
             found.append(handle.result_of(future, method, deadline - time.monotonic()))
         except Exception as error:  # noqa: BLE001 - it is the caller who tells them apart
             found.append(error)
+            lost = error if isinstance(error, EngineLost) else lost
     return found
 
 
@@ -152,6 +160,19 @@ def call_all(
     deadline = time.monotonic() + timeout_s
     asked = [(handle, handle.ask(method, *args)) for handle in handles]
     return [h.result_of(future, method, deadline - time.monotonic()) for h, future in asked]
+
+
+def retried(attempt: Callable[[float], T], until: float) -> T:
+    """What `attempt` returns, given the seconds that are left. After a ClusterError it is called
+    again, until the time `until` by the monotonic clock, or an error that no other attempt would
+    mend: that is raised."""
+    while True:
+        try:
+            return attempt(max(0.0, until - time.monotonic()))
+        except ClusterError as error:
+            if error.final or time.monotonic() + PAUSE_S >= until:
+                raise
+        time.sleep(PAUSE_S)
 
 
 class LocalHandle(Handle):
