@@ -47,7 +47,7 @@ from .engine import retried
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
 
-    from .stream import ClusterLog
+    from .cluster_log import ClusterLog
 
 MAX_AGE_S = 1.0
 

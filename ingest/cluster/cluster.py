@@ -31,13 +31,13 @@ from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES, Closing
 from .arguments import REFUSED, check, check_places, device_of
+from .cluster_log import ClusterLog, address_of
 from .cluster_manifest import ClusterManifest, check_directory
 from .control import OF_DRIVER, DirectoryLock
 from .coordinator import Coordinator, Epoch
 from .engine import CALL_TIMEOUT_S, PAUSE_S, Engine, Handle, LocalEngine, retried, try_all
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
-from .stream import ClusterLog, address_of
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 START_TIMEOUT_S = 600.0  # until every shard runs, which may have to read much again
-LAUNCH_TIMEOUT_S = 60.0  # until every host answers, which may wait for its machine
+LAUNCH_TIMEOUT_S = 60.0  # until every supervisor answers, which may wait for its machine
 FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
 LOOK_S = 1.0  # between two looks at the shards
 CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
@@ -304,7 +304,7 @@ def _engine_of(engine: str | Engine) -> Engine:
     if engine == "local":
         return LocalEngine()
     if engine == "ray":
-        from .on_ray import RayEngine
+        from .ray_engine import RayEngine
 
         return RayEngine()
     raise ClusterError(f"engine is {engine!r}: expected 'local' or 'ray'")

@@ -1,7 +1,7 @@
 """Writing a stream whose partitions are chosen by the owner of each vertex.
 
 Idea: the producer splits, since it has the rows at hand as columns; a shard then reads its own
-partitions and no other, and no process stands between. `rows.py` says which rows go where;
+partitions and no other, and no process stands between. `routing.py` says which rows go where;
 `docs/format.md` states the hash.
 
     updates      (u, v) in the partition of u; undirected: (v, u) in that of v too
@@ -41,7 +41,7 @@ from .arguments import (
     columns_of,
     records_of,
 )
-from .rows import Rows, Way, checked, encoded, merged, split
+from .routing import Direction, Rows, checked, encoded, merged, split
 from .topics import NO_IN_TOPICS, QueryTopics, TopicKind, in_topic, topic_pairs
 
 Parts = dict[Partition, list[bytes]]
@@ -127,10 +127,10 @@ class PartitionedSink(Closing):
         self.seq = time.time_ns() // 1000  # of the next record: above an earlier process's
         self.epoch = -1  # the last one that was ended
         self._sink = sink
-        self._ways = {topic: Way.OUT if directed else Way.BOTH}
+        self._directions = {topic: Direction.OUT if directed else Direction.BOTH}
         if predecessors and directed:
-            self._ways[in_topic(topic)] = Way.IN
-        self._doubles = len(self._ways) > 1 or not directed
+            self._directions[in_topic(topic)] = Direction.IN
+        self._doubles = len(self._directions) > 1 or not directed
         self._names = names
         self._producer = producer
         self._shards = self.partitions if shards is None else shards
@@ -149,11 +149,11 @@ class PartitionedSink(Closing):
             self._marker.start()
 
     def _check(self) -> None:
-        for topic, way in self._ways.items():
+        for topic, direction in self._directions.items():
             try:
                 found = self._sink.partitions_of(topic)
             except SourceError as error:
-                if way is not Way.IN:
+                if direction is not Direction.IN:
                     raise
                 raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
             if found != self.partitions:
@@ -238,8 +238,8 @@ class PartitionedSink(Closing):
             if batch.time is None and self._doubles:
                 batch = batch.replace(time=np.full(len(batch), stamp, np.int64))
             producer = self._producer if own else rows.producer
-            for topic, way in self._ways.items():
-                for part in split(batch, rows.src, rows.dst, self.partitions, way):
+            for topic, direction in self._directions.items():
+                for part in split(batch, rows.src, rows.dst, self.partitions, direction):
                     number = None if producer is None else seq if own else rows.seq
                     values = encoded(part, self._names, producer, number, whole=not own)
                     seq += len(values)
@@ -271,7 +271,11 @@ class PartitionedSink(Closing):
         marker = [encode_marker(epoch)]
         self.epoch = epoch  # even if it fails: it may lie in some partitions
         self._sink.produce_parts(
-            {Partition(topic, n): marker for topic in self._ways for n in range(self.partitions)}
+            {
+                Partition(topic, n): marker
+                for topic in self._directions
+                for n in range(self.partitions)
+            }
         )
         return epoch
 

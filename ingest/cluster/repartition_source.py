@@ -38,7 +38,7 @@ from ..pipeline.record_reader import ReadRecords, RecordReader
 from ..sources.base import LogWriter, Source
 from ..types import Array, Names, Partition, Polled, Record
 from .partitioned import PartitionedSink
-from .rows import Rows
+from .routing import Rows
 from .topics import IN_AND_OUT, UNDIRECTED, in_topic, noted_kinds
 
 LOOK_RECORDS = 10_000  # that are looked through at once

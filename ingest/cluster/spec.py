@@ -62,20 +62,20 @@ class ShardSpec:
         return self.source.removeprefix(KAFKA)
 
     @property
-    def ways(self) -> tuple[str, ...]:
+    def directions(self) -> tuple[str, ...]:
         """A pipeline each: "out", and "in" if there is one for the turned edges."""
         return ("out", "in") if self.predecessors else ("out",)
 
-    def part(self, way: str = "out") -> str:
-        """The folder of that way's pipeline within the shard's, "" for the shard's itself."""
-        return way if self.predecessors else ""
+    def part(self, direction: str = "out") -> str:
+        """The folder of that direction's pipeline within the shard's, "" for the shard's itself."""
+        return direction if self.predecessors else ""
 
-    def directory(self, way: str = "out") -> str:
-        return f"{self.checkpoint}/{folder_of(self.number, self.part(way))}"
+    def directory(self, direction: str = "out") -> str:
+        return f"{self.checkpoint}/{folder_of(self.number, self.part(direction))}"
 
-    def topics(self, way: str = "out") -> tuple[str, str]:
-        """The updates and the queries that the pipeline of that way reads."""
-        end = ".in" if way == "in" else ""
+    def topics(self, direction: str = "out") -> tuple[str, str]:
+        """The updates and the queries that the pipeline of that direction reads."""
+        end = ".in" if direction == "in" else ""
         return self.topic + end, self.queries + end
 
 

@@ -276,7 +276,7 @@ def test_ray_is_needed_only_where_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "ingest.cluster.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "ingest.cluster.ray_engine", raising=False)
     with sharded(tmp_path) as log:
         with pytest.raises(ClusterError, match=r"lpma-graph\[ray\]"):
             launched(log, tmp_path, "ray")

@@ -77,7 +77,7 @@ def test_nobody_waits_where_the_engine_is_gone() -> None:
 
 @pytest.mark.ray
 def test_kills_during_an_export(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
-    from ingest.cluster.on_ray import RayEngine
+    from ingest.cluster.ray_engine import RayEngine
 
     with PartitionedSink(sharded_log) as sink:
         columns = np.random.default_rng(4).integers(0, 1000, (2, 3000))

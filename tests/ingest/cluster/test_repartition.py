@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import sqlite3
 import tempfile
 import threading
@@ -58,7 +59,7 @@ def written(path: Path, values: list[bytes], apart: bool, chunk: int, **options:
     with pytest.MonkeyPatch.context() as patch, SqliteLog(path / "log") as log:
         patch.setattr(module, "CHUNK_BYTES", chunk)
         patch.setattr(module, "now_ms", lambda: 7)
-        patch.setattr(module.secrets, "token_hex", lambda size: "0" * size)
+        patch.setattr(secrets, "token_hex", lambda size: "0" * size)
         if apart:
             patch.setattr(source_module, "in_runs", iter)
             patch.setattr(SqliteLog, "poll_many", SqliteLog.poll)

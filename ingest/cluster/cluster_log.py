@@ -132,10 +132,10 @@ def address_of(source: str | os.PathLike[str] | SqliteLog) -> str:
 # What a shard reads --------------------------------------------------------------------------
 
 
-def open_source(spec: ShardSpec, way: str) -> SqliteLog | KafkaSource:
-    """What the shard's pipeline of that way reads, and nothing else. Raises SourceError, also if
-    the topics cannot be shared among the shards."""
-    updates, queries = topics = spec.topics(way)
+def open_source(spec: ShardSpec, direction: str) -> SqliteLog | KafkaSource:
+    """What the shard's pipeline of that direction reads, and nothing else. Raises SourceError, also
+    if the topics cannot be shared among the shards."""
+    updates, queries = topics = spec.topics(direction)
     with _opened(spec, topics, None) as whole:
         counts = [sum(p.topic == topic for p in whole.positions()) for topic in topics]
     if counts[0] % spec.shards or counts[0] != counts[1]:
@@ -158,18 +158,18 @@ def _opened(
     return KafkaSource(spec.brokers, topics, partitions=partitions, settings=spec.kafka_settings)
 
 
-def updates_of(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> set[Partition]:
+def updates_of(source: SqliteLog | KafkaSource, spec: ShardSpec, direction: str) -> set[Partition]:
     """The partitions of updates that it reads."""
-    updates, _ = spec.topics(way)
+    updates, _ = spec.topics(direction)
     return {partition for partition in source.positions() if partition.topic == updates}
 
 
-def check_share(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> None:
+def check_share(source: SqliteLog | KafkaSource, spec: ShardSpec, direction: str) -> None:
     """Raise SourceError if one of an embedded log's topics has more partitions by now than it was
     opened with: one that was never written to may still be made larger."""
     if not isinstance(source, SqliteLog):
         return
-    for topic in spec.topics(way):
+    for topic in spec.topics(direction):
         count = source.partitions_of(topic)
         read = sum(partition.topic == topic for partition in source.positions())
         if count != read * spec.shards:
