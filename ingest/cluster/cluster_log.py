@@ -18,7 +18,7 @@ from ..sources.sqlite.log import SqliteLog
 from ..types import Closing, Partition
 from .partitioned import PartitionedSink
 from .spec import KAFKA, ShardSpec
-from .topics import NO_IN_TOPICS, QueryTopics, in_topic, topic_pairs
+from .topics import QueryTopics, in_topic, shared_partitions, topic_pairs
 
 if TYPE_CHECKING:
     from ..sources.kafka.sink import KafkaSink
@@ -67,34 +67,19 @@ class ClusterLog(Closing):
         )
 
     def check(self) -> None:
-        """Raise ClusterError unless the shards can share the topics' partitions, SourceError if the
-        query topic is another graph's."""
-        topic, shards = self.spec.topic, self.spec.shards
-        counts = {name: self._count(name) for name in self._topics}
-        partitions = counts[topic]
-        if uneven := {name: n for name, n in counts.items() if n != partitions}:
-            raise ClusterError(
-                f"topic {topic!r} has {partitions} partitions, {uneven} as many: make them "
-                "together, with ingest.create_sharded"
-            )
+        """Raise ClusterError unless the shards can share the topics' partitions, SourceError if
+        these differ, or the query topic is another graph's."""
+        shards, partitions = self.spec.shards, shared_partitions(self._sink, self._topics)
         if partitions % shards:
             raise ClusterError(
-                f"{shards} shards cannot share the {partitions} partitions of {topic!r} evenly: "
-                "take a number of shards that divides them"
+                f"{shards} shards cannot share the {partitions} partitions of {self.spec.topic!r} "
+                "evenly: take a number of shards that divides them"
             )
         self._query_topics.check(self._sink)
 
     def note(self) -> None:
         """Note whose query topic it is, for other graphs. Raises SourceError as `check` does."""
         self._query_topics.note(self._sink)
-
-    def _count(self, topic: str) -> int:
-        try:
-            return self._sink.partitions_of(topic)
-        except SourceError as error:
-            if topic != self.in_queries:
-                raise
-            raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
 
     def mark(self, epoch: int) -> int:
         """Write the markers of an epoch. REQUIRES: `can_mark`. Raises SourceError."""

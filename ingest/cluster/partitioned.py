@@ -42,7 +42,7 @@ from .arguments import (
     records_of,
 )
 from .routing import Direction, Rows, checked, encoded, merged, split
-from .topics import NO_IN_TOPICS, QueryTopics, TopicKind, in_topic, topic_pairs
+from .topics import QueryTopics, TopicKind, in_topic, shared_partitions, topic_pairs
 
 Parts = dict[Partition, list[bytes]]
 
@@ -137,7 +137,11 @@ class PartitionedSink(Closing):
         self._lock = threading.Lock()  # invariant 1
         self._failed: tuple[int, Parts] | None = None  # invariant 2: its stamp, and what it writes
         self._closed = threading.Event()
-        self._check()
+        shared_partitions(sink, self._directions)
+        if type(self._shards) is not int or self._shards < 1 or self.partitions % self._shards:
+            raise PipelineError(
+                f"shards is {shards!r}: expected a divisor of the {self.partitions} partitions"
+            )
         self._kind = TopicKind(topic, directed, predecessors and directed, names)
         self._kind.check(sink)
         self._is_noted = False  # whether the topic is known to be of this kind
@@ -147,25 +151,6 @@ class PartitionedSink(Closing):
                 target=self._mark_on, args=(epoch_interval_s,), name="markers", daemon=True
             )
             self._marker.start()
-
-    def _check(self) -> None:
-        for topic, direction in self._directions.items():
-            try:
-                found = self._sink.partitions_of(topic)
-            except SourceError as error:
-                if direction is not Direction.IN:
-                    raise
-                raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
-            if found != self.partitions:
-                raise SourceError(
-                    f"topic {topic!r} has {found} partitions, {self.topic!r} {self.partitions}: "
-                    "make both with create_sharded"
-                )
-        shards = self._shards
-        if type(shards) is not int or shards < 1 or self.partitions % shards:
-            raise PipelineError(
-                f"shards is {shards!r}: expected a divisor of the {self.partitions} partitions"
-            )
 
     def close(self) -> None:
         """Stop writing markers, after a last one. The log stays open."""

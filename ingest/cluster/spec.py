@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..errors import PipelineError
 from ..types import QUERIES, UPDATES
 
 KAFKA = "kafka://"  # before the addresses of brokers; any other source is a path
@@ -26,7 +25,7 @@ class ShardSpec:
     names. keep: storage that outlives the disk, to which checkpoints are copied. settings: of the
     pipelines (`ingest.Settings`).
 
-    Raises PipelineError if it makes no sense."""
+    REQUIRES: 0 <= number < shards; predecessors only where it is directed."""
 
     source: str
     kafka_settings: dict[str, Any] | None
@@ -41,16 +40,6 @@ class ShardSpec:
     names: bool = False
     keep: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.number < self.shards:
-            raise PipelineError(
-                f"shard {self.number} of {self.shards}: numbers are from 0 to one less than that"
-            )
-        if self.predecessors and not self.directed:
-            raise PipelineError(
-                "predecessors=True: of an undirected graph they are the successors, leave it out"
-            )
 
     @property
     def is_kafka(self) -> bool:
