@@ -50,6 +50,7 @@ from lpma.host import sync_data
 
 from ..events import log_event
 from ..formats.markers import marker_of, markers_in
+from ..formats.row_reader import in_runs
 from ..pipeline.graph_requests import GraphRequests, GraphView
 from ..sources.base import Identity, Log, Source
 from ..types import Partition, Polled, RecordFingerprint, Sink, Values
@@ -144,7 +145,10 @@ class EpochSource(Source):
         return self._polled(self._source.poll, max_records, timeout)
 
     def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
-        return self._polled(self._source.poll_many, max_records, timeout)
+        def runs(max_records: int, timeout: float) -> list[Polled]:
+            return list(in_runs(self._source.poll_many(max_records, timeout)))
+
+        return self._polled(runs, max_records, timeout)
 
     def _polled(
         self, poll: Callable[[int, float], list[Polled]], max_records: int, timeout: float

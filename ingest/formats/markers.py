@@ -12,8 +12,6 @@ It says nothing about the graph: to a pipeline that is no shard it is a record w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgpack
 
 from ..errors import RecordError
@@ -62,12 +60,12 @@ def markers_in(value: object) -> list[tuple[int, int]]:
     >>> markers.markers_in(ingest.types.Values.of(values))
     [(1, 7)]
     """
-    records: Sequence[object] = [value]
-    if isinstance(value, Values):
-        if value.data.find(_HEAD, value.starts[0], value.stops[-1]) < 0:
-            return []
-        records = value
-    found = ((place, marker_of(record)) for place, record in enumerate(records))
+    if not isinstance(value, Values):
+        epoch = marker_of(value)
+        return [] if epoch is None else [(0, epoch)]
+    if value.data.find(_HEAD, value.starts[0], value.stops[-1]) < 0:
+        return []
+    found = ((place, marker_of(record)) for place, record in enumerate(value))
     return [(place, epoch) for place, epoch in found if epoch is not None]
 
 
