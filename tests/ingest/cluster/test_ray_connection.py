@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,25 @@ def test_no_head_is_named(monkeypatch: pytest.MonkeyPatch, given: str | None) ->
 
 def nowhere(address: str) -> str:
     raise ConnectionError("there is none")
+
+
+@pytest.mark.parametrize("before", [lambda *_: None, signal.SIG_DFL])
+def test_a_handler_of_somebody_else_is_put_back(before: Any) -> None:
+    """Ray puts its own there, which stays where there was none."""
+    pytest.importorskip("ray")
+    from ingest.cluster import ray_connection
+
+    def of_ray(*_: object) -> None: ...
+
+    kept = signal.signal(signal.SIGTERM, before)
+    try:
+        with suppress(ConnectionError), ray_connection._keeping_handler():
+            signal.signal(signal.SIGTERM, of_ray)
+            raise ConnectionError
+        expected = of_ray if before is signal.SIG_DFL else before
+        assert signal.getsignal(signal.SIGTERM) is expected
+    finally:
+        signal.signal(signal.SIGTERM, kept)
 
 
 def test_a_head_that_wants_a_token(ray_cluster: Any) -> None:
