@@ -90,16 +90,19 @@ class Rejected:
 
 class Values(Sequence[bytes]):
     """The bytes of many records, where they lie in `data`: value i from starts[i] to stops[i].
+    times: when each was written, ms since 1970; None: the source looked up the last one's alone.
 
     >>> values = ingest.types.Values.of([b"ab", b"c"])
     >>> len(values), values[1], list(values)
     (2, b'c', [b'ab', b'c'])
     """
 
-    __slots__ = ("data", "starts", "stops")
+    __slots__ = ("data", "starts", "stops", "times")
 
-    def __init__(self, data: bytes, starts: Array, stops: Array) -> None:
-        self.data, self.starts, self.stops = data, starts, stops
+    def __init__(
+        self, data: bytes, starts: Array, stops: Array, times: Array | None = None
+    ) -> None:
+        self.data, self.starts, self.stops, self.times = data, starts, stops, times
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> Values:
@@ -142,7 +145,8 @@ class Values(Sequence[bytes]):
     def __getitem__(self, at: Any) -> Any:
         """One value, or those of a slice."""
         if isinstance(at, slice):
-            return Values(self.data, self.starts[at], self.stops[at])
+            times = None if self.times is None else self.times[at]
+            return Values(self.data, self.starts[at], self.stops[at], times)
         return self.data[self.starts[at] : self.stops[at]]
 
 
@@ -199,13 +203,15 @@ class Polled(NamedTuple):
         return self._replace(offset=self.last, value=self.value[-1])
 
     def split(self, offset: int) -> tuple[Polled, Polled]:
-        """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last."""
+        """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last. The
+        time of the first is that of the whole, unless `Values.times` has it."""
         assert isinstance(self.value, Columns | Values), "one record at one offset does not split"
         assert self.offset < offset <= self.last
         at = offset - self.offset
         if isinstance(self.value, Values):
             head, tail = self.value[:at], self.value[at:]
-            return self._replace(value=head), self._replace(offset=offset, value=tail)
+            time = self.time if head.times is None else int(head.times[-1])
+            return self._replace(value=head, time=time), self._replace(offset=offset, value=tail)
         head, tail = self.value.rows(0, at), self.value.rows(at, len(self.value))
         return self._replace(value=head), self._replace(offset=offset, value=tail)
 

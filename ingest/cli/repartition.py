@@ -17,7 +17,7 @@ from ..types import QUERIES, UPDATES
 from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._file_options import FileOptions
 from ._ingest_report import noting
-from ._options import KafkaConfig
+from ._options import KafkaConfig, kafka_settings
 from ._origin import Origin, check_holds_edges
 from ._pipeline import on_signals
 from ._targets import KAFKA, TargetError, is_log
@@ -116,13 +116,14 @@ def repartition(
     from ..cluster.repartition import Repartition
 
     with Screen() as screen, ExitStack() as opened:
-        stream, settings = _source(source, from_topic, sharded, reading, opened)
+        kafka = kafka_settings(reading.kafka_config, None)
+        stream, settings = _source(source, from_topic, sharded, reading, kafka, opened)
         left_out = LeftOut()
         if stream.bounded:
             screen.say(str(stream.reading))
             check_holds_edges(stream)
             settings["dead_letters"] = noting(stream, left_out)
-        sink = _sink(sharded.to or source, reading, opened)
+        sink = _sink(sharded.to or source, kafka, opened)
         task = opened.enter_context(
             Repartition(
                 stream, sink, topic, checkpoint, partitions=sharded.partitions,
@@ -169,13 +170,14 @@ def _source(
     from_topic: list[str] | None,
     sharded: ShardedOptions,
     reading: ReadOptions,
+    kafka: dict[str, Any],
     opened: ExitStack,
 ) -> tuple[Any, dict[str, Any]]:
     """What is read, closed with `opened`, and how its records are."""
     if source.startswith(KAFKA) or is_log(Path(source)):
         if (said := reading.said(of_fields=False)) is not None:
             raise typer.BadParameter(f"a log has no {said}", param_hint="SOURCE")
-        stream = _log(source, from_topic or [UPDATES], reading, opened)
+        stream = _log(source, from_topic or [UPDATES], kafka, opened)
         return stream, {"names": False, "records": "msgpack", **reading.of_records()}
     if from_topic is not None:
         raise typer.BadParameter("a file has no topics", param_hint="--from-topic")
@@ -187,8 +189,8 @@ def _source(
     return stream, {"names": stream.names}
 
 
-def _log(source: str, topics: list[str], reading: ReadOptions, opened: ExitStack) -> Any:
-    """The log or the Kafka that is read."""
+def _log(source: str, topics: list[str], kafka: dict[str, Any], opened: ExitStack) -> Any:
+    """The log or the Kafka that is read. kafka: its settings."""
     if not source.startswith(KAFKA):
         from ..sources import SqliteLog
 
@@ -196,10 +198,10 @@ def _log(source: str, topics: list[str], reading: ReadOptions, opened: ExitStack
     from ..sources.kafka.source import KafkaSource
 
     address = source.removeprefix(KAFKA)
-    return opened.enter_context(KafkaSource(address, topics, settings=_settings(reading)))
+    return opened.enter_context(KafkaSource(address, topics, settings=kafka))
 
 
-def _sink(target: str, reading: ReadOptions, opened: ExitStack) -> Any:
+def _sink(target: str, kafka: dict[str, Any], opened: ExitStack) -> Any:
     """The log or the Kafka that is written."""
     if not target.startswith(KAFKA):
         from ..sources import SqliteLog
@@ -210,11 +212,4 @@ def _sink(target: str, reading: ReadOptions, opened: ExitStack) -> Any:
     from ..sources.kafka.sink import KafkaSink
 
     address = target.removeprefix(KAFKA)
-    return opened.enter_context(KafkaSink(address, settings=_settings(reading)))
-
-
-def _settings(reading: ReadOptions) -> dict[str, Any] | None:
-    """Of Kafka."""
-    from ..sources.kafka.config import read_settings
-
-    return None if reading.kafka_config is None else read_settings(reading.kafka_config)
+    return opened.enter_context(KafkaSink(address, settings=kafka))

@@ -42,13 +42,13 @@ from ..queries.base import TIMEOUT_S, Ask, Queries, Vertex, timeout_of
 from ..settings import Settings
 from ..timers import now_ms
 from ..types import REPLIES, Array, Reply
+from .engine import retried
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
 
-    from .stream import ClusterLog
+    from .cluster_log import ClusterLog
 
-PAUSE_S = 0.1  # before another attempt
 MAX_AGE_S = 1.0
 
 
@@ -231,30 +231,29 @@ class _Recent:
         if not self._lock.acquire(timeout=max(0.0, call.until - time.monotonic())):
             raise QueryTimeout("other queries of this client took all the time", call.replies)
         try:
-            while True:
-                try:
-                    return answers(self._taken(call.until), queries)
-                except SnapshotRefused as error:
-                    refused = Reply("", Kind.HOPS, 0, now_ms(), error="memory", message=str(error))
-                    return [replace(refused, kind=query.kind) for query in queries]
-                except ClusterError as error:
-                    self._snapshot = None
-                    if error.final:
-                        raise QueryError(str(error)) from error
-                    if time.monotonic() + PAUSE_S >= call.until:
-                        told = f"the shards did not all answer in time: {error}"
-                        raise QueryTimeout(told, call.replies) from error
-                time.sleep(PAUSE_S)
+            return retried(lambda left_s: self._answers(queries, left_s), call.until)
+        except SnapshotRefused as error:
+            refused = Reply("", Kind.HOPS, 0, now_ms(), error="memory", message=str(error))
+            return [replace(refused, kind=query.kind) for query in queries]
+        except ClusterError as error:
+            if error.final:
+                raise QueryError(str(error)) from error
+            told = f"the shards did not all answer in time: {error}"
+            raise QueryTimeout(told, call.replies) from error
         finally:
             self._lock.release()
 
-    def _taken(self, until: float) -> ShardedSnapshot:
+    def _answers(self, queries: Sequence[Ask], left_s: float) -> list[Reply]:
         now = time.monotonic()
-        if self._snapshot is None or now - self._begun > self._max_age_s:
-            self._snapshot = None  # the shards may need its memory
-            self._snapshot = self._cluster.snapshot(max(0.0, until - now))
-            self._begun = now
-        return self._snapshot
+        try:
+            if self._snapshot is None or now - self._begun > self._max_age_s:
+                self._snapshot = None  # the shards may need its memory
+                self._snapshot = self._cluster.snapshot(left_s)
+                self._begun = now
+            return answers(self._snapshot, queries)
+        except ClusterError:
+            self._snapshot = None
+            raise
 
 
 # What all shards together answer -------------------------------------------------------------

@@ -31,13 +31,13 @@ from ..settings import Settings
 from ..sources.sqlite.log import SqliteLog
 from ..types import QUERIES, UPDATES, Closing
 from .arguments import REFUSED, check, check_places, device_of
+from .cluster_log import ClusterLog, address_of
 from .cluster_manifest import ClusterManifest, check_directory
 from .control import OF_DRIVER, DirectoryLock
 from .coordinator import Coordinator, Epoch
-from .engine import CALL_TIMEOUT_S, Engine, Handle, LocalEngine, try_all
+from .engine import CALL_TIMEOUT_S, PAUSE_S, Engine, Handle, LocalEngine, retried, try_all
 from .spec import ShardSpec
 from .status import ClusterStatus, Watch
-from .stream import ClusterLog, address_of
 
 if TYPE_CHECKING:
     from algorithms.sharded import ShardedSnapshot
@@ -47,10 +47,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 START_TIMEOUT_S = 600.0  # until every shard runs, which may have to read much again
-LAUNCH_TIMEOUT_S = 60.0  # until every host answers, which may wait for its machine
+LAUNCH_TIMEOUT_S = 60.0  # until every supervisor answers, which may wait for its machine
 FAILED_STARTS = 5  # of one shard in a row: then the cluster is not made
 LOOK_S = 1.0  # between two looks at the shards
-PAUSE_S = 0.1
 CLOSE_TIMEOUT_S = 300.0  # for the last checkpoints
 CLOSED = "this cluster was closed: make another, with the same checkpoint"
 
@@ -67,14 +66,15 @@ class Cluster(Closing):
     topic, queries: the names of the sharded topics.
     keep: where checkpoints are copied to, a path or a URI; see `checkpoint_mirror.py`.
     epoch_interval_s: take an epoch that often by itself; None: only when one is asked for.
+    stop: an event; if it is set while the shards start, nobody waits for them any more.
     settings: of each shard's pipeline, as of `Settings`.
 
     Raises ClusterError, which says which shard cannot be started and why; UnknownSetting and
     PipelineError for settings; SourceError if the log or a topic is not there, or `queries` is
     another graph's; CheckpointError if `checkpoint` is of another kind of cluster, LockedError
-    while another one runs there. Nothing is left running then. May be used from any number of
-    threads. What is asked after `close`, or goes on meanwhile, raises ClusterClosed; when Ray
-    itself is gone, EngineLost. Both at once.
+    while another one runs there; ClusterClosed if it was stopped. Nothing is left running then. May
+    be used from any number of threads. What is asked after `close`, or goes on meanwhile, raises
+    ClusterClosed; when Ray itself is gone, EngineLost. Both at once.
     timeout_s, of each method: inf waits as long as it takes; what is no time raises ClusterError.
 
     >>> log = ingest.SqliteLog("log")
@@ -105,9 +105,12 @@ class Cluster(Closing):
         keep: str | None = None,
         kafka_settings: Mapping[str, Any] | None = None,
         epoch_interval_s: float | None = None,
+        stop: threading.Event | None = None,
         **settings: Any,
     ) -> None:
         check(shards, settings, epoch_interval_s, kafka_settings, directed, predecessors, names)
+        if stop is not None and not isinstance(stop, threading.Event):
+            raise ClusterError(f"stop is {stop!r}: expected a threading.Event")
         check_places(checkpoint, keep)
         self._settings = Settings.given_to(Cluster, settings, REFUSED)  # type: ignore[arg-type]
         self._closed = threading.Event()
@@ -137,10 +140,12 @@ class Cluster(Closing):
             opened.enter_context(DirectoryLock(spec.checkpoint, OF_DRIVER))
             opened.callback(self._end)
             self._log.note()
-            for one in specs:
-                self._handles.append(self._engine.launch(one))
             self._watch = Watch(shards)
-            self._await_running(time.monotonic())
+            stop = stop or threading.Event()
+            for one in specs:
+                _check_goes_on(stop)
+                self._handles.append(self._engine.launch(one))
+            self._await_running(time.monotonic(), stop)
             self._opened = opened.pop_all()
         mark = self._log.mark if self._log.can_mark else None
         self._coordinator = Coordinator(self._handles, mark, self.check)
@@ -169,35 +174,24 @@ class Cluster(Closing):
         none, of ids too large for instance."""
         from algorithms.sharded import ShardedSnapshot
 
-        timeout_s = seconds_of(timeout_s, "timeout_s", ClusterError)
-        deadline = time.monotonic() + timeout_s
-        while True:
-            epoch = self._coordinator.epoch(max(0.0, deadline - time.monotonic()), hold=True)
-            left_s = max(PAUSE_S, deadline - time.monotonic())
+        until = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
+
+        def taken(left_s: float) -> ShardedSnapshot:
+            epoch = self._coordinator.epoch(left_s, hold=True)
+            left_s = max(PAUSE_S, until - time.monotonic())
             try:
                 workers = self._engine.workers(self._handles, epoch.number, left_s)
                 return ShardedSnapshot.of(workers, epoch.number)
-            except (ClusterError, LookupError) as error:
-                if isinstance(error, ClusterError) and error.final:
-                    raise
-                if time.monotonic() + PAUSE_S >= deadline:
-                    raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
-                time.sleep(PAUSE_S)
+            except LookupError as error:
+                raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
+
+        return retried(taken, until)
 
     def run(self, work: Callable[[ShardedSnapshot], Result], timeout_s: float = 600.0) -> Result:
         """What `work` returns for a snapshot. If a shard dies meanwhile, `work` is called again
         with the next one, until one call ends well or `timeout_s` is over."""
-        deadline = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
-        while True:
-            snapshot = self.snapshot(max(0.0, deadline - time.monotonic()))
-            try:
-                return work(snapshot)
-            except ClusterError as error:
-                if error.final:
-                    raise
-                if time.monotonic() + PAUSE_S >= deadline:
-                    raise
-                time.sleep(PAUSE_S)
+        until = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
+        return retried(lambda left_s: work(self.snapshot(left_s)), until)
 
     def client(self, **options: Any) -> ClusterClient:
         """A client, to be closed by whoever asked for it: see `ClusterClient`."""
@@ -261,9 +255,10 @@ class Cluster(Closing):
 
     # Starting, watching ----------------------------------------------------------------------
 
-    def _await_running(self, began: float) -> None:
+    def _await_running(self, began: float, stop: threading.Event) -> None:
         while True:
             found = try_all(self._handles, "status", timeout_s=CALL_TIMEOUT_S)
+            _check_goes_on(stop)
             views = self._watch.seen(found)
             took_s = time.monotonic() - began
             for view, one in zip(views, found, strict=True):
@@ -278,7 +273,7 @@ class Cluster(Closing):
                     raise ClusterError(view.problem or f"it is {view.state}", view.number)
             if all(view.state == "running" for view in views):
                 return
-            time.sleep(PAUSE_S)
+            stop.wait(PAUSE_S)
 
     def _look(self) -> None:
         """Tell of shards that start again, and take epochs by the clock."""
@@ -297,6 +292,11 @@ class Cluster(Closing):
                 log_event("no epoch", logging.WARNING, problem=str(error))
 
 
+def _check_goes_on(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise ClusterClosed("it was stopped before all shards ran: the next one goes on from there")
+
+
 def _engine_of(engine: str | Engine) -> Engine:
     """The engine of that name. Raises ClusterError if there is none."""
     if isinstance(engine, Engine):
@@ -304,7 +304,7 @@ def _engine_of(engine: str | Engine) -> Engine:
     if engine == "local":
         return LocalEngine()
     if engine == "ray":
-        from .on_ray import RayEngine
+        from .ray_engine import RayEngine
 
         return RayEngine()
     raise ClusterError(f"engine is {engine!r}: expected 'local' or 'ray'")

@@ -75,10 +75,10 @@ def check_directory(checkpoint: str, kind: ClusterManifest) -> None:
         _check_any((shard / name for name in _PLACES), kind)
 
 
-def settle(spec: ShardSpec, way: str) -> None:
+def settle(spec: ShardSpec, direction: str) -> None:
     """Compare the kind of this shard with what lies in its directory, or in kept storage if there
     is nothing, and write it down where it is not yet. Raises CheckpointError if they differ."""
-    kind, directory = ClusterManifest.of(spec), Path(spec.directory(way))
+    kind, directory = ClusterManifest.of(spec), Path(spec.directory(direction))
     own = Path(spec.checkpoint) / folder_of(spec.number)
     if _check_any((own / name for name in _PLACES), kind):
         if (directory / FILE).exists():

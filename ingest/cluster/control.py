@@ -9,7 +9,7 @@ checkpoints, with JSON lines; and the locks that let one cluster at a time have 
     reply   := {"ok": true, "result": …} \\n
              | {"ok": false, "error": TYPE, "message": TEXT} \\n
 
-A connection may carry one request after another. What it may cost is bounded:
+A connection carries one request. What it may cost is bounded:
 
     what a client may do                              what happens
     connect when `MAX_CONNECTIONS` are open           told that there are too many, and closed
@@ -39,7 +39,6 @@ same one.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -58,6 +57,7 @@ from lpma.host import needs_linux, path_of_open
 from ..arguments import of_socket, seconds_of
 from ..errors import CheckpointError, IngestError, LockedError
 from ..events import LOGGER
+from ..state.directory import take_lock
 from ..types import Closing
 
 SOCKET = "control.sock"
@@ -93,8 +93,6 @@ class ControlServer(Closing):
         self._path = Path(directory)
         self._actions = dict(actions)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        self._open: set[socket.socket] = set()
-        self._turn = threading.Lock()
         self._closed = False
         self._thread: threading.Thread | None = None
         try:
@@ -131,21 +129,16 @@ class ControlServer(Closing):
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening, and hang up on all. What an action still does goes on to its end."""
-        with self._turn:
-            if self._closed:
-                return
-            self._closed = True
+        """Stop listening. What an action still does goes on to its end, and is told."""
+        if self._closed:
+            return
+        self._closed = True
         (self._path / SOCKET).unlink(missing_ok=True)
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes `accept`
         self._listener.close()
         if self._thread is not None:
             self._thread.join()
-        with self._turn:
-            for client in self._open:
-                with suppress(OSError):
-                    client.shutdown(socket.SHUT_RDWR)
         self._lock.close()
 
     def _accept(self) -> None:
@@ -158,25 +151,20 @@ class ControlServer(Closing):
                 continue
             client.settimeout(PATIENCE_S)
             if not self._places.acquire(blocking=False):
-                _hang_up(client, f"{MAX_CONNECTIONS} connections are open: try again")
+                _tell(client, _refusal(f"{MAX_CONNECTIONS} connections are open: try again"))
+                client.close()
                 continue
-            with self._turn:
-                self._open.add(client)
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
         try:
-            with suppress(OSError), client.makefile("rb") as lines:  # it hung up, or says nothing
-                while line := lines.readline(MAX_REQUEST_BYTES):
-                    if not line.endswith(b"\n"):
-                        if len(line) == MAX_REQUEST_BYTES:
-                            _hang_up(client, f"a request has at most {MAX_REQUEST_BYTES:,} bytes")
-                        return
-                    client.sendall(_line(self._answer(line)))
+            with client, suppress(OSError), client.makefile("rb") as lines:  # it may say nothing
+                line = lines.readline(MAX_REQUEST_BYTES)
+                if line.endswith(b"\n"):
+                    _tell(client, self._answer(line))
+                elif len(line) == MAX_REQUEST_BYTES:
+                    _tell(client, _refusal(f"a request has at most {MAX_REQUEST_BYTES:,} bytes"))
         finally:
-            with self._turn:
-                self._open.discard(client)
-            client.close()
             self._places.release()
 
     def _answer(self, line: bytes) -> dict[str, Any]:
@@ -228,10 +216,9 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _hang_up(client: socket.socket, why: str) -> None:
-    with suppress(OSError):
-        client.sendall(_line(_refusal(why)))
-    client.close()
+def _tell(client: socket.socket, reply: dict[str, Any]) -> None:
+    with suppress(OSError):  # it hung up
+        client.sendall(_line(reply))
 
 
 # The other side ------------------------------------------------------------------------------
@@ -280,7 +267,6 @@ def ask(
 
 
 OF_DRIVER, OF_CONTROL = "cluster.lock", "control.lock"
-_MAX_BYTES = 4096
 
 
 class DirectoryLock(Closing):
@@ -288,26 +274,16 @@ class DirectoryLock(Closing):
     LockedError, which says who holds it as far as known; CheckpointError if it cannot be taken."""
 
     def __init__(self, directory: str | os.PathLike[str], file: str) -> None:
-        path = Path(directory) / file
-        lock = -1
+        place, path = Path(directory), Path(directory) / file
         try:
-            make_directory(directory)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            whose = _held_by(lock)
-            os.close(lock)
-            raise LockedError(
-                f"{directory}: another cluster runs here{whose}: end it, or use another directory"
-            ) from None
+            make_directory(place)
         except OSError as error:
-            if lock >= 0:
-                os.close(lock)
-            raise CheckpointError(f"{path}: cannot be locked: {error}") from error
+            raise CheckpointError(f"{place}: cannot be made: {error}") from error
+        who = f"another cluster runs here{_held_by(path)}"
+        self._lock: int | None = take_lock(place, file, 0o600, who)
         with suppress(OSError):  # on a full disk whoever is refused is told less
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, json.dumps(_this_process()).encode(), 0)
-        self._lock: int | None = lock
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, json.dumps(_this_process()).encode(), 0)
 
     def close(self) -> None:
         lock, self._lock = self._lock, None
@@ -319,9 +295,10 @@ def _this_process() -> dict[str, str | int]:
     return {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
 
 
-def _held_by(lock: int) -> str:
+def _held_by(path: Path) -> str:
+    """Who has a lock, or had it last."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads(os.pread(lock, _MAX_BYTES, 0))
+        found = json.loads(path.read_bytes())
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found["since"]))
         this = _this_process()
         is_this = (found["pid"], found["host"]) == (this["pid"], this["host"])

@@ -34,14 +34,13 @@ from ..arguments import seconds_of
 from ..errors import ClusterError, EpochsUsedUp, SnapshotRefused, SourceError
 from ..formats.markers import MAX_EPOCH
 from ..timers import now_ms
-from .engine import CALL_TIMEOUT_S, Handle, call_all, try_all
+from .engine import CALL_TIMEOUT_S, PAUSE_S, Handle, call_all, try_all
 
 if TYPE_CHECKING:
-    from .host import HostStatus
     from .spec import EpochClosed
+    from .supervisor import SupervisorStatus
 
-GRACE_S = 0.2  # for an answer to come back, beyond what the host was told to wait
-PAUSE_S = 0.1  # before another attempt
+GRACE_S = 0.2  # for an answer to come back, beyond what the supervisor was told to wait
 SLICE_S = 1.0  # of a wait for shards, after which it is seen whether they are still the same
 
 
@@ -135,7 +134,7 @@ class Coordinator:
                 raise ClusterError(f"the markers cannot be written: {error}") from error
         return self._closed_by_all(number, or_later, incarnations, deadline, hold)
 
-    def _next_number(self, statuses: Sequence[HostStatus]) -> int:
+    def _next_number(self, statuses: Sequence[SupervisorStatus]) -> int:
         for status in statuses:
             shard = status.shard
             if shard is None or shard.state != "running":

@@ -1,15 +1,15 @@
 """What launches shards and carries calls to them: the seam that the engines fill.
 
-Idea: a shard lives in a *host* (`host.py`), which starts it again when it fails. An engine puts
-hosts somewhere, and gives a handle for each: in threads of this process, for tests and for the GPUs
-of one machine, or in actors of Ray (`on_ray.py`). All else, epochs, snapshots, queries, is written
-once against handles.
+Idea: a shard has a *supervisor* (`supervisor.py`), which starts it again when it fails. An engine
+puts supervisors somewhere, and gives a handle for each: in threads of this process, for tests and
+for the GPUs of one machine, or in actors of Ray (`ray_engine.py`). All else, epochs, snapshots,
+queries, is written once against handles.
 
 Invariants:
-1. No call waits past its time-out, whatever has become of the host.
-2. What a method raises at the host is raised at the caller, of the same type. If no answer comes,
-   that is a ClusterError that says which shard, and why; EngineLost, early, if none can come.
-3. A host that dies is started again by its engine; its handle stays good.
+1. No call waits past its time-out, whatever has become of the supervisor.
+2. What a method of the supervisor raises is raised at the caller, of the same type. If no answer
+   comes, that is a ClusterError that says which shard, and why; EngineLost, early, if none can.
+3. A supervisor that dies is started again by its engine; its handle stays good.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lpma.backend import check_device
 from lpma.errors import DeviceError
 
-from ..errors import ClusterError
-from .host import ShardHost
+from ..errors import ClusterError, EngineLost
+from .supervisor import ShardSupervisor
 
 if TYPE_CHECKING:
     from algorithms.sharded import Workers
 
     from .spec import ShardSpec
 
+T = TypeVar("T")
+
 CALL_TIMEOUT_S = 10.0  # of calls that do nothing long
+PAUSE_S = 0.1  # before another attempt
 LOOK_S = 1.0  # of a wait for an answer, after which it is seen whether one can come
 
 
@@ -53,13 +56,13 @@ def in_thread(name: str, call: Callable[..., Any], *args: Any) -> Future[Any]:
 
 
 class Handle(ABC):
-    """The way to the host of shard `number`. Its methods may be called from any thread."""
+    """The way to the supervisor of shard `number`. Its methods may be called from any thread."""
 
     number: int
 
     @abstractmethod
     def ask(self, method: str, *args: Any) -> Future[Any]:
-        """Call a method of the host, without waiting for what it returns."""
+        """Call a method of the supervisor, without waiting for what it returns."""
 
     @abstractmethod
     def translated(self, error: BaseException) -> BaseException:
@@ -75,11 +78,11 @@ class Handle(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Let host and shard die at once, for good."""
+        """Let supervisor and shard die at once, for good."""
 
     def call(self, method: str, *args: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
-        """What a method of the host returns. Raises what it raises, and ClusterError if no answer
-        comes within `timeout_s`."""
+        """What a method of the supervisor returns. Raises what it raises, and ClusterError if no
+        answer comes within `timeout_s`."""
         return self.result_of(self.ask(method, *args), method, timeout_s)
 
     def result_of(self, future: Future[Any], method: str, timeout_s: float) -> Any:
@@ -103,12 +106,12 @@ class Handle(ABC):
 
 
 class Engine(ABC):
-    """Launches hosts."""
+    """Launches supervisors."""
 
     @abstractmethod
     def launch(self, spec: ShardSpec) -> Handle:
-        """A host for this shard; the one that runs already if this engine finds it, and it was made
-        of the same specification."""
+        """A supervisor for this shard; the one that runs already if this engine finds it, and it
+        was made of the same specification."""
 
     def check(self, devices: Iterable[str]) -> None:
         """Raise ClusterError if no machine has one of these devices. Nothing is launched before."""
@@ -126,54 +129,72 @@ class Engine(ABC):
         """
 
     def close(self) -> None:
-        """Release what the engine itself holds. REQUIRES: its hosts have ended."""
+        """Release what the engine itself holds. REQUIRES: its supervisors have ended."""
         return
 
 
 def try_all(
     handles: Iterable[Handle], method: str, *args: Any, timeout_s: float = CALL_TIMEOUT_S
 ) -> list[Any]:
-    """What each host returns, or the error instead; all within `timeout_s`."""
+    """What each supervisor returns, or the error instead; all within `timeout_s`. Nobody is waited
+    for once the engine is lost."""
     deadline = time.monotonic() + timeout_s
     asked = [(handle, handle.ask(method, *args)) for handle in handles]
     found: list[Any] = []
+    lost: EngineLost | None = None
     for handle, future in asked:
         try:
+            if lost is not None and not future.done():
+                raise lost
             found.append(handle.result_of(future, method, deadline - time.monotonic()))
         except Exception as error:  # noqa: BLE001 - it is the caller who tells them apart
             found.append(error)
+            lost = error if isinstance(error, EngineLost) else lost
     return found
 
 
 def call_all(
     handles: Iterable[Handle], method: str, *args: Any, timeout_s: float = CALL_TIMEOUT_S
 ) -> list[Any]:
-    """What each host returns. Raises the first error: after that, nobody waits for the others."""
+    """What each supervisor returns. Raises the first error: then nobody waits for the others."""
     deadline = time.monotonic() + timeout_s
     asked = [(handle, handle.ask(method, *args)) for handle in handles]
     return [h.result_of(future, method, deadline - time.monotonic()) for h, future in asked]
 
 
+def retried(attempt: Callable[[float], T], until: float) -> T:
+    """What `attempt` returns, given the seconds that are left. After a ClusterError it is called
+    again, until the time `until` by the monotonic clock, or an error that no other attempt would
+    mend: that is raised."""
+    while True:
+        try:
+            return attempt(max(0.0, until - time.monotonic()))
+        except ClusterError as error:
+            if error.final or time.monotonic() + PAUSE_S >= until:
+                raise
+        time.sleep(PAUSE_S)
+
+
 class LocalHandle(Handle):
-    def __init__(self, host: ShardHost) -> None:
-        self._host = host
-        self.number = host.spec().number
+    def __init__(self, supervisor: ShardSupervisor) -> None:
+        self._supervisor = supervisor
+        self.number = supervisor.spec().number
 
     def ask(self, method: str, *args: Any) -> Future[Any]:
-        return in_thread(f"lpma-ask-{method}", getattr(self._host, method), *args)
+        return in_thread(f"lpma-ask-{method}", getattr(self._supervisor, method), *args)
 
     def translated(self, error: BaseException) -> BaseException:
         return error
 
     def kill(self) -> None:
-        self._host.kill()
+        self._supervisor.kill()
 
     def end(self) -> None:
-        self._host.end()
+        self._supervisor.end()
 
 
 class LocalEngine(Engine):
-    """Hosts in this process. make: see `ShardHost`."""
+    """Hosts in this process. make: see `ShardSupervisor`."""
 
     def __init__(self, make: Callable[[ShardSpec], Any] | None = None) -> None:
         self._make = make
@@ -186,7 +207,7 @@ class LocalEngine(Engine):
                 raise ClusterError(f"devices: {error}") from error
 
     def launch(self, spec: ShardSpec) -> LocalHandle:
-        return LocalHandle(ShardHost(spec, self._make))
+        return LocalHandle(ShardSupervisor(spec, self._make))
 
     def workers(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> Workers:
         from algorithms.sharded import LocalWorkers

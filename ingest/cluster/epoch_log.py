@@ -49,21 +49,21 @@ class Taken:
 
 @dataclass
 class _Held:
-    """What the pipelines took of an epoch, by way, and what was made of it."""
+    """What the pipelines took of an epoch, by direction, and what was made of it."""
 
     snapshots: dict[str, Snapshot]
     made: Any = None
 
 
 class EpochLog:
-    """The epochs of a shard whose pipelines are named `ways`, the one of out-edges first. Methods
-    may be called from any thread, `close` and `ended` by the pipelines alone."""
+    """The epochs of a shard whose pipelines are named `directions`, the one of out-edges first.
+    Methods may be called from any thread, `close` and `ended` by the pipelines alone."""
 
-    def __init__(self, ways: tuple[str, ...]) -> None:
+    def __init__(self, directions: tuple[str, ...]) -> None:
         self.newest = 0  # closed by all; 0 before the first
         self.count = 0  # of those
-        self._ways = ways
-        self._floors = dict.fromkeys(ways, 0)
+        self._directions = directions
+        self._floors = dict.fromkeys(directions, 0)
         self._changed = threading.Condition()
         self._expected: dict[int, bool] = {}  # whether a later one will do
         self._taken: dict[int, dict[str, Taken]] = {}  # of epochs that not all have closed yet
@@ -111,8 +111,8 @@ class EpochLog:
             return tuple(self._held)
 
     def made(self, epoch: int, make: Callable[[dict[str, Snapshot]], T]) -> T:
-        """What `make` made of the snapshots of an epoch, by way, when it was first called. Raises
-        LookupError if the epoch is not held."""
+        """What `make` made of the snapshots of an epoch, by direction, when it was first called.
+        Raises LookupError if the epoch is not held."""
         with self._changed:
             held = self._held.get(epoch)
             if held is None:
@@ -162,15 +162,16 @@ class EpochLog:
                 self._release_all_but(0)
             return _finished(graph.snapshot())
 
-    def ended(self, way: str, floor: int, closed: Future[Taken] | None) -> None:
+    def ended(self, direction: str, floor: int, closed: Future[Taken] | None) -> None:
         """No epoch up to `floor` will be closed any more by this pipeline; that one has been if
         `closed` is given and holds what `close` returned."""
         if closed is not None and (error := closed.exception()) is not None:
-            log_event("epoch not closed", logging.WARNING, epoch=floor, way=way, reason=str(error))
+            log_event("epoch not closed", logging.WARNING, epoch=floor, direction=direction,
+                      reason=str(error))  # fmt: skip
         with self._changed:
             if closed is not None and closed.exception() is None:
-                self._note(way, floor, closed.result())
-            self._floors[way] = max(self._floors[way], floor)
+                self._note(direction, floor, closed.result())
+            self._floors[direction] = max(self._floors[direction], floor)
             for epoch in [epoch for epoch in self._taken if self._is_passed(epoch)]:
                 del self._taken[epoch]
             settled = min(self._floors.values())
@@ -179,17 +180,17 @@ class EpochLog:
             }
             self._changed.notify_all()
 
-    def _note(self, way: str, epoch: int, taken: Taken) -> None:
+    def _note(self, direction: str, epoch: int, taken: Taken) -> None:
         of_all = self._taken.setdefault(epoch, {})
-        of_all[way] = taken
-        if len(of_all) < len(self._ways):
+        of_all[direction] = taken
+        if len(of_all) < len(self._directions):
             while len(self._taken) > REMEMBERED:  # the other pipeline is far behind
                 del self._taken[next(iter(self._taken))]
             return
         del self._taken[epoch]
-        first = of_all[self._ways[0]]
-        snapshots = {way: t.snapshot for way, t in of_all.items() if t.snapshot is not None}
-        held = len(snapshots) == len(self._ways)
+        first = of_all[self._directions[0]]
+        snapshots = {d: t.snapshot for d, t in of_all.items() if t.snapshot is not None}
+        held = len(snapshots) == len(self._directions)
         refused = next((t.refused for t in of_all.values() if t.refused is not None), None)
         self._closed[epoch] = EpochClosed(
             epoch, first.version, first.time, first.num_edges, held, refused
@@ -207,14 +208,14 @@ class EpochLog:
     def _is_passed(self, epoch: int) -> bool:
         """Whether a pipeline that has not closed this epoch will never."""
         taken = self._taken.get(epoch, {})
-        return any(floor >= epoch for way, floor in self._floors.items() if way not in taken)
+        return any(floor >= epoch for d, floor in self._floors.items() if d not in taken)
 
     def _release_all_but(self, count: int) -> None:
         """Hold no more than the `count` newest epochs, and as many that are not whole."""
         for epoch in list(self._held)[: max(0, len(self._held) - count)]:
             self._release(epoch)
         for taken in list(self._taken.values())[: max(0, len(self._taken) - KEPT)]:
-            taken.update((way, replace(t, snapshot=None)) for way, t in list(taken.items()))
+            taken.update((d, replace(t, snapshot=None)) for d, t in list(taken.items()))
 
     def _release(self, epoch: int) -> None:
         if self._held.pop(epoch, None) is not None and epoch in self._closed:

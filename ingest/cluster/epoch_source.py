@@ -17,9 +17,10 @@ An epoch that is tried is given up when
 So no partition holds up the others for longer than that and the reading of what it holds. Whatever
 becomes of an epoch, no record is dropped, and the order within each partition stays.
 
-Trick: what a poll brings behind a marker is kept, and comes first when reading goes on: nothing is
+Tricks: what a poll brings behind a marker is kept, and comes first when reading goes on: nothing is
 read twice, and a broker is not asked to go back. That is at most what one poll brings for each
-partition.
+partition. Many records that came as one are searched at once, and cut behind their markers alone,
+so rows are decoded together as in any pipeline.
 
 Invariants:
 1. An epoch is whole only while every partition stands at its first marker of that epoch.
@@ -37,7 +38,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -47,10 +49,11 @@ from lpma.batch.columns import Columns
 from lpma.host import sync_data
 
 from ..events import log_event
-from ..formats.markers import marker_of
+from ..formats.markers import marker_of, markers_in
+from ..formats.row_reader import in_runs
 from ..pipeline.graph_requests import GraphRequests, GraphView
 from ..sources.base import Identity, Log, Source
-from ..types import Partition, Polled, RecordFingerprint, Sink
+from ..types import Partition, Polled, RecordFingerprint, Sink, Values
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -139,16 +142,26 @@ class EpochSource(Source):
     # Reading ---------------------------------------------------------------------------------
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
+        return self._polled(self._source.poll, max_records, timeout)
+
+    def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
+        def runs(max_records: int, timeout: float) -> list[Polled]:
+            return list(in_runs(self._source.poll_many(max_records, timeout)))
+
+        return self._polled(runs, max_records, timeout)
+
+    def _polled(
+        self, poll: Callable[[int, float], list[Polled]], max_records: int, timeout: float
+    ) -> list[Polled]:
         if self._requests is None:
-            return self._source.poll(max_records, timeout)
+            return poll(max_records, timeout)
         if self._closes(self._requests):
             return []
         self._look()
         polled = self._passed([], self._kept, max_records)
         if not polled:
             kept = self._kept
-            brought = self._source.poll(max_records, self._patience_s(timeout))
-            polled = self._passed(kept, brought, max_records)
+            polled = self._passed(kept, poll(max_records, self._patience_s(timeout)), max_records)
         if polled:
             self.read_time = polled[-1].time
             if self.alignment.floor > self._noted.value:
@@ -158,29 +171,45 @@ class EpochSource(Source):
     def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
         return self._ownership.owned(partition, batch, names)
 
-    def _passed(self, kept: list[Polled], records: list[Polled], most: int) -> list[Polled]:
+    def _passed(self, kept: list[Polled], polled: list[Polled], most: int) -> list[Polled]:
         """The first of these records that may be handed out, up to a marker at which the partition
         then stands; the others are kept behind those that are `kept` already."""
-        standing, partitions = self.alignment.standing, self.alignment.partitions
-        if not kept and not standing and len(records) <= most and not _any_marker(records):
-            self._kept = []
-            return records
+        standing = self.alignment.standing
+        pieces = deque(piece for one in polled for piece in self._cut(one))
         passed: list[Polled] = []
-        kept, stop = list(kept), len(records)
-        for at, record in enumerate(records):
-            if len(passed) == most:
-                stop = at
-                break
-            if record.partition in standing:
-                kept.append(record)
+        kept, count = list(kept), 0
+        while pieces and (not passed or count + pieces[0][0].records <= most):
+            piece, epoch = pieces.popleft()
+            if piece.partition in standing:
+                kept.append(piece)
                 continue
-            passed.append(record)
-            epoch = marker_of(record.value) if record.partition in partitions else None
-            if epoch is not None and self._meet(record.partition, epoch):
-                stop = at + 1
+            passed.append(piece)
+            count += piece.records
+            if epoch is not None and self._meet(piece.partition, epoch):
                 break
-        self._kept = kept + records[stop:]
+        self._kept = [*kept, *(piece for piece, _ in pieces)]
         return passed
+
+    def _cut(self, polled: Polled) -> Iterator[tuple[Polled, int | None]]:
+        """The same, cut behind each marker; with each piece the epoch of the marker that it ends
+        with, None if it ends with none."""
+        start = polled.offset
+        if polled.partition in self.alignment.partitions:
+            for place, epoch in markers_in(polled.value):
+                behind = start + place + 1
+                if behind > polled.last:
+                    yield polled, epoch
+                    return
+                head, polled = polled.split(behind)
+                yield self._with_time(head), epoch
+        yield polled, None
+
+    def _with_time(self, polled: Polled) -> Polled:
+        """The same with the time of its last record, which its fingerprint goes by."""
+        if not isinstance(polled.value, Values) or polled.value.times is not None:
+            return polled
+        found = self._source.records_at({polled.partition: polled.last})
+        return polled._replace(time=found.get(polled.partition, polled).time)
 
     def _meet(self, partition: Partition, epoch: int) -> bool:
         """See `Alignment.meets`. The epoch that was tried until now may be given up for it."""
@@ -290,11 +319,6 @@ class EpochSource(Source):
 
     def wake(self) -> None:
         self._source.wake()
-
-
-def _any_marker(records: list[Polled]) -> bool:
-    """As a rule there is none, so this is to be quick."""
-    return bool([record for record in records if marker_of(record.value) is not None])
 
 
 class Alignment:

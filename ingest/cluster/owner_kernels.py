@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from lpma.batch.columns import Kind
 from lpma.cpu.jit import compiled, inlined
-from lpma.names import UNKNOWN
 from lpma.names.column import TEXT
 
-_REMOVE = int(Kind.REMOVE_VERTEX)  # and above it EXPIRE, the last kind of an update
-_UNKNOWN = np.int64(UNKNOWN)
 _EVERYWHERE = np.uint32(2**32 - 1)  # as owners.py has it
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -104,24 +100,3 @@ def move(own: Any, twins: Any, bounds: Any, first: Any, second: Any, out: Any) -
         if len(twins) and twins[i] < parts:
             out[at[twins[i]]] = second[i]
             at[twins[i]] += 1
-
-
-@compiled
-def elsewhere(ids: Any, kind: Any, table: Any, partitions: int, number: int) -> tuple[int, int]:
-    """How many rows have a vertex that another partition owns, and how many are removals or
-    expiries. table: the owners by id; empty: they are hashed."""
-    folded, inverse = (1 << 32) % partitions, 1.0 / partitions
-    others: Any = 0
-    removals: Any = 0
-    for i in range(len(kind)):
-        removals += np.int64(kind[i] >= _REMOVE)
-    if len(table) == 0:
-        for i in range(len(ids)):  # without a branch, so that it runs on vectors
-            owner = owner_of(np.uint64(ids[i]), partitions, folded, inverse)
-            others += np.int64(owner != number) & np.int64(kind[i] < _REMOVE)
-    else:
-        for i in range(len(ids)):
-            at = np.int64(ids[i])
-            differs = np.int64(table[min(at, np.int64(len(table) - 1))]) != number
-            others += np.int64(differs & (at != _UNKNOWN) & (kind[i] < _REMOVE))
-    return others, removals

@@ -7,7 +7,7 @@ Tricks: a division of 64 bits takes longer than the hash. So the hash's upper ha
 h = high · (2^32 mod n) + low, which is below 2^49 for up to 2^16 partitions; its quotient by
 floating point is at most one off. Owners are few, so rows are spread by counting, a column after
 the other. Of a graph with names each name is hashed once, and its owner kept by the id that the
-graph gave it. A record is checked in one compiled pass over its sources, a nanosecond a row.
+graph gave it.
 """
 
 from __future__ import annotations
@@ -118,29 +118,22 @@ class Ownership:
     def owned(self, partition: Partition, batch: Columns, names: Names | None) -> Columns:
         """Updates of that partition as they are to be applied. names: of the ids in src; None: they
         are the vertices. Raises RecordError if a row belongs elsewhere."""
-        from .owner_kernels import elsewhere
-
-        table = np.zeros(0, np.uint32) if names is None else self._owners.table(names)
-        others, removals = elsewhere(
-            batch.src, batch.kind, table, self.partitions, partition.number
-        )
-        if others:
-            raise self._error(partition, batch, names)
-        if not removals:
-            return batch
-        removes = batch.kind >= Kind.REMOVE_VERTEX
-        return batch.replace(dst=np.where(removes, np.uint32(partition.number), batch.dst))
-
-    def _error(self, partition: Partition, batch: Columns, names: Names | None) -> RecordError:
-        """What is wrong with a record of which some row lies elsewhere: the first such."""
         owners = self._owners.of(batch.src, names)
-        lies = (owners != partition.number) & (batch.kind < Kind.REMOVE_VERTEX)
-        row = int(np.argmax(lies if names is None else lies & (batch.src != UNKNOWN)))
-        ids: Array = batch.src[row : row + 1]
-        (vertex,) = (ids if names is None else names.of(ids)).tolist()
-        return RecordError(
-            f"row {row}: vertex {vertex!r:.80} belongs in partition {owners[row]} of "
-            f"{partition.topic!r}, not in {partition.number}: write with ingest.PartitionedSink, "
-            "or repair the topic with `lpma repartition`",
-            "misplaced",
-        )
+        elsewhere = owners != partition.number
+        if names is not None:
+            elsewhere &= batch.src != UNKNOWN
+        removes = batch.kind >= Kind.REMOVE_VERTEX
+        elsewhere &= ~removes
+        if elsewhere.any():
+            row = int(elsewhere.argmax())
+            ids: Array = batch.src[row : row + 1]
+            (vertex,) = (ids if names is None else names.of(ids)).tolist()
+            raise RecordError(
+                f"row {row}: vertex {vertex!r:.80} belongs in partition {owners[row]} of "
+                f"{partition.topic!r}, not in {partition.number}: write with "
+                "ingest.PartitionedSink, or repair the topic with `lpma repartition`",
+                "misplaced",
+            )
+        if not removes.any():
+            return batch
+        return batch.replace(dst=np.where(removes, np.uint32(partition.number), batch.dst))

@@ -1,7 +1,7 @@
 """Writing a stream whose partitions are chosen by the owner of each vertex.
 
 Idea: the producer splits, since it has the rows at hand as columns; a shard then reads its own
-partitions and no other, and no process stands between. `rows.py` says which rows go where;
+partitions and no other, and no process stands between. `routing.py` says which rows go where;
 `docs/format.md` states the hash.
 
     updates      (u, v) in the partition of u; undirected: (v, u) in that of v too
@@ -41,8 +41,8 @@ from .arguments import (
     columns_of,
     records_of,
 )
-from .rows import Rows, Way, checked, encoded, merged, split
-from .topics import NO_IN_TOPICS, QueryTopics, TopicKind, in_topic, topic_pairs
+from .routing import Direction, Rows, checked, encoded, merged, split
+from .topics import QueryTopics, TopicKind, in_topic, shared_partitions, topic_pairs
 
 Parts = dict[Partition, list[bytes]]
 
@@ -127,17 +127,21 @@ class PartitionedSink(Closing):
         self.seq = time.time_ns() // 1000  # of the next record: above an earlier process's
         self.epoch = -1  # the last one that was ended
         self._sink = sink
-        self._ways = {topic: Way.OUT if directed else Way.BOTH}
+        self._directions = {topic: Direction.OUT if directed else Direction.BOTH}
         if predecessors and directed:
-            self._ways[in_topic(topic)] = Way.IN
-        self._doubles = len(self._ways) > 1 or not directed
+            self._directions[in_topic(topic)] = Direction.IN
+        self._doubles = len(self._directions) > 1 or not directed
         self._names = names
         self._producer = producer
         self._shards = self.partitions if shards is None else shards
         self._lock = threading.Lock()  # invariant 1
         self._failed: tuple[int, Parts] | None = None  # invariant 2: its stamp, and what it writes
         self._closed = threading.Event()
-        self._check()
+        shared_partitions(sink, self._directions)
+        if type(self._shards) is not int or self._shards < 1 or self.partitions % self._shards:
+            raise PipelineError(
+                f"shards is {shards!r}: expected a divisor of the {self.partitions} partitions"
+            )
         self._kind = TopicKind(topic, directed, predecessors and directed, names)
         self._kind.check(sink)
         self._is_noted = False  # whether the topic is known to be of this kind
@@ -147,25 +151,6 @@ class PartitionedSink(Closing):
                 target=self._mark_on, args=(epoch_interval_s,), name="markers", daemon=True
             )
             self._marker.start()
-
-    def _check(self) -> None:
-        for topic, way in self._ways.items():
-            try:
-                found = self._sink.partitions_of(topic)
-            except SourceError as error:
-                if way is not Way.IN:
-                    raise
-                raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
-            if found != self.partitions:
-                raise SourceError(
-                    f"topic {topic!r} has {found} partitions, {self.topic!r} {self.partitions}: "
-                    "make both with create_sharded"
-                )
-        shards = self._shards
-        if type(shards) is not int or shards < 1 or self.partitions % shards:
-            raise PipelineError(
-                f"shards is {shards!r}: expected a divisor of the {self.partitions} partitions"
-            )
 
     def close(self) -> None:
         """Stop writing markers, after a last one. The log stays open."""
@@ -238,8 +223,8 @@ class PartitionedSink(Closing):
             if batch.time is None and self._doubles:
                 batch = batch.replace(time=np.full(len(batch), stamp, np.int64))
             producer = self._producer if own else rows.producer
-            for topic, way in self._ways.items():
-                for part in split(batch, rows.src, rows.dst, self.partitions, way):
+            for topic, direction in self._directions.items():
+                for part in split(batch, rows.src, rows.dst, self.partitions, direction):
                     number = None if producer is None else seq if own else rows.seq
                     values = encoded(part, self._names, producer, number, whole=not own)
                     seq += len(values)
@@ -271,7 +256,11 @@ class PartitionedSink(Closing):
         marker = [encode_marker(epoch)]
         self.epoch = epoch  # even if it fails: it may lie in some partitions
         self._sink.produce_parts(
-            {Partition(topic, n): marker for topic in self._ways for n in range(self.partitions)}
+            {
+                Partition(topic, n): marker
+                for topic in self._directions
+                for n in range(self.partitions)
+            }
         )
         return epoch
 

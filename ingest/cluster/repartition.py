@@ -22,7 +22,6 @@ import os
 import secrets
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -34,8 +33,8 @@ from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, PipelineError, SourceError
 from ..fields import Records, checked_records, records_to_json
-from ..formats.row_reader import RowReaders
 from ..pipeline.outputs import Outputs
+from ..pipeline.record_reader import RecordReader
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
 from ..settings import DeadLetterSink
 from ..sources.base import LogWriter, Source
@@ -43,10 +42,10 @@ from ..sources.fingerprints import check_fingerprints, check_same
 from ..sources.sqlite.log import SqliteLog
 from ..state.journal import Chunk
 from ..timers import now_ms
-from ..types import QUERIES, REPLIES, Closing, Polled, Rejected
+from ..types import QUERIES, REPLIES, Closing, Polled, Rejected, Values
 from .arguments import check_flags, check_interval, check_sink
 from .partitioned import PartitionedSink, create_sharded
-from .repartition_source import Beginning, admit
+from .repartition_source import SourceTopics, UpdateReader
 from .repartition_state import Pending, Progress, ProgressFile
 from .topics import in_topic
 
@@ -124,8 +123,8 @@ class Repartition(Closing):
         self._source = source
         predecessors = predecessors and directed
         self._names = names
-        self._beginning = Beginning(source, directed, names)
-        self._readers = RowReaders(checked_records(records), names)
+        records = checked_records(records)
+        self._topics = SourceTopics(source, directed, names)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
         self._written = False  # whether something was, since the file was saved
@@ -136,7 +135,7 @@ class Repartition(Closing):
                 _make_topics(sink, topic, partitions, predecessors, queries)
             settings = {
                 "directed": directed, "predecessors": predecessors, "names": names,
-                "records": records_to_json(self._readers.records),
+                "records": records_to_json(records),
                 "partitions": partitions or sink.partitions_of(topic), "shards": shards,
             }  # fmt: skip
             self.resumed = found is not None
@@ -146,7 +145,7 @@ class Repartition(Closing):
                 self._progress = found
                 _check_same_work(found, source, sink, settings, self._file.path)
                 if found.undirected is not None:
-                    self._beginning.topics.check_begun(found.undirected, self._file.path)
+                    self._topics.check_begun(found.undirected, self._file.path)
             self._sink = PartitionedSink(
                 sink, topic, directed=directed, predecessors=predecessors, names=names,
                 shards=shards, producer=self._progress.producer,
@@ -154,6 +153,8 @@ class Repartition(Closing):
             self._sink.seq, self._sink.epoch = self._progress.seq, self._progress.epoch
             letters = sink if dead_letters is None else dead_letters
             self._outputs = Outputs(letters, None, (REPLIES,))
+            self._reader = RecordReader(records, names, self._progress.seen, self._outputs)
+            self._updates = UpdateReader(self._reader, self._outputs, self._topics, self._sink)
             if found is None:
                 self._save()
             else:
@@ -222,7 +223,7 @@ class Repartition(Closing):
         polled: list[Polled] = []
         size = 0
         while size < CHUNK_BYTES:
-            found = self._source.poll(POLL_RECORDS, 0.0 if polled else wait_s)
+            found = self._source.poll_many(POLL_RECORDS, 0.0 if polled else wait_s)
             if not found:
                 break
             polled += found
@@ -232,26 +233,23 @@ class Repartition(Closing):
     def _may_begin(self, wait_s: float) -> bool:
         """Whether the source has been looked at, which is done once."""
         progress = self._progress
-        if progress.undirected is None:
-            progress.undirected = self._beginning.look(progress.positions, wait_s)
+        if progress.undirected is None and self._topics.look(progress.positions, wait_s):
+            progress.undirected = self._topics.undirected
         return progress.undirected is not None
 
     def _write(self, polled: list[Polled], pending: Pending) -> None:
         """Steps 3 and 4 of `pending`, whose records are `polled`."""
         progress = self._progress
-        topics = self._beginning.topics
-        admitted = admit(polled, self._sink, progress.seen, self._readers, topics)
-        for letter in admitted.letters:
-            self._outputs.reject(letter)
+        rows, counts = self._updates.read(polled)
         self._outputs.flush()  # 3
-        self._sink.write_rows(admitted.rows, stamp=pending.stamp)  # 4
+        self._sink.write_rows(rows, stamp=pending.stamp)  # 4
         for stretch in pending.stretches:
             progress.positions[stretch.partition] = stretch.last + 1
         last = {record.partition: record for record in polled}
         found = {place: record.fingerprint for place, record in last.items()}
         progress.fingerprints |= {place: one for place, one in found.items() if one is not None}
-        progress.seen |= admitted.seen
-        progress.counts += admitted.counts + Counter(rejected=len(admitted.letters))
+        progress.seen = dict(self._reader.seen)
+        progress.counts += counts
         progress.seq, progress.pending = self._sink.seq, None
         self._written = True
 
@@ -282,6 +280,8 @@ def _size(polled: Polled) -> int:
     value = polled.value
     if isinstance(value, Columns):
         return _ROW_BYTES * len(value)
+    if isinstance(value, Values):
+        return int(value.stops[-1] - value.starts[0])
     return len(value.value if isinstance(value, Rejected) else value)
 
 

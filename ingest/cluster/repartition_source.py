@@ -1,8 +1,8 @@
 """What of a stream is to be written again: its updates, each once.
 
-The rules are those of a pipeline (`record_decoder.py`): a record that is none becomes a dead
-letter, and one that its producer sent before is dropped. Queries and markers belong to the stream
-that is read, and are left out. Everything that is left out is counted.
+Records are read as a pipeline reads them (`record_reader.py`): a bad one becomes a dead letter, and
+one that its producer sent before is dropped. Queries and markers belong to the stream that is read,
+and are left out. Everything that is left out is counted.
 
 A sharded topic is no plain stream. What it is written as, its name says (`topics.py`):
 
@@ -21,50 +21,49 @@ later stops the work. A topic that nothing is known of is a plain stream.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from lpma.batch.columns import FIRST_OTHER, Columns, Kind
 
 from ..errors import CheckpointError, RecordError, SourceError
-from ..fields import fields_of
-from ..formats.encode import encode_record
 from ..formats.markers import marker_of
 from ..formats.records import decode_record
-from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
-from ..formats.row_reader import RowReaders, as_columns
-from ..pipeline.record_decoder import MAX_PRODUCERS
+from ..formats.row_reader import RowReaders, as_columns, in_runs, with_names
+from ..pipeline.outputs import Outputs
+from ..pipeline.record_reader import ReadRecords, RecordReader
 from ..sources.base import LogWriter, Source
-from ..types import Array, Names, Partition, Polled, Record, Rejected
+from ..types import Array, Names, Partition, Polled, Record
 from .partitioned import PartitionedSink
-from .rows import Rows
+from .routing import Rows
 from .topics import IN_AND_OUT, UNDIRECTED, in_topic, noted_kinds
 
 LOOK_RECORDS = 10_000  # that are looked through at once
 LOOK_WAIT_S = 0.1  # for them
 
-Seen = Mapping[tuple[Partition, str], int]  # the last number of each producer in a partition
-
 
 class SourceTopics:
-    """The topics of `source` as they are noted now. Raises SourceError if they are written as
-    something else than is said. directed, names: as of `Repartition`.
+    """The topics of `source`: what they are written as, as far as that is noted now. directed,
+    names: as of `Repartition`. Raises SourceError if they are written as something else.
 
     undirected: the topics in which each edge is there twice."""
 
     def __init__(self, source: Source, directed: bool, names: bool) -> None:
-        sink = source.sink()
-        self._names = names
+        self._source, self._directed, self._names = source, directed, names
         self._readers = RowReaders("msgpack", names)
+        self._search: Iterator[None] | None = None
+        self._learn()
+
+    def _learn(self) -> None:
+        sink = self._source.sink()
         self.undirected: list[str] = []
         self._shared: set[str] = set()  # sharded, with several partitions
         if not isinstance(sink, LogWriter):
             return  # a file, say: nothing is noted of it
-        for topic in sorted(source.identity().topics):
+        for topic in sorted(self._source.identity().topics):
             for turned in noted_kinds(sink, topic.removesuffix(in_topic(""))):
                 if topic.endswith(in_topic("")) and turned.startswith(IN_AND_OUT):
                     raise SourceError(
@@ -73,7 +72,7 @@ class SourceTopics:
                     )
             for kind in noted_kinds(sink, topic):
                 edges, _, vertices = kind.partition(".")
-                if (edges != UNDIRECTED, vertices == "names") != (directed, names):
+                if (edges != UNDIRECTED, vertices == "names") != (self._directed, self._names):
                     raise _differs(topic, kind)
                 if edges == UNDIRECTED:
                     self.undirected.append(topic)
@@ -101,14 +100,35 @@ class SourceTopics:
             return rows
         return rows._replace(batch=rows.batch.take(kept), src=rows.src[kept], dst=rows.dst[kept])
 
-    def searched(self, source: Source) -> Iterator[None]:
+    # Before anything is written ---------------------------------------------------------------
+
+    def look(self, positions: Mapping[Partition, int], wait_s: float) -> bool:
+        """A step of looking at all that stands behind `positions`, from the first record on: what a
+        topic is written as is noted when it is first written to. Whether that is done, and the
+        source stands there again. Raises SourceError for what cannot be written again."""
+        source = self._source
+        if source.bounded:
+            return True
+        if self._search is None:
+            if not source.poll(1, wait_s):
+                return False
+            source.seek(positions)
+            self._learn()
+            self._search = self._searched()
+        for _ in self._search:
+            return False
+        source.seek(positions)
+        return True
+
+    def _searched(self) -> Iterator[None]:
         """Read all that is there now, a piece at a time. Raises SourceError at a removal that
         `once` will not take."""
         if not self._shared:
             return
+        source = self._source
         ends = source.end_offsets()
         while True:
-            polled = source.poll(LOOK_RECORDS, LOOK_WAIT_S)
+            polled = source.poll_many(LOOK_RECORDS, LOOK_WAIT_S)
             for record in as_columns(polled, self._readers):
                 if record.partition.topic in self._shared and self._removes(record.value):
                     raise _removed(record.partition.topic)
@@ -119,42 +139,15 @@ class SourceTopics:
 
     def _removes(self, value: object) -> bool:
         """Whether a record removes a vertex. One that cannot be read does nothing."""
+        if isinstance(value, Columns):
+            return bool((value.kind == Kind.REMOVE_VERTEX).any())
         if not isinstance(value, bytes):
-            return False  # rows that were read together only append and delete
+            return False
         try:
             record = decode_record(value, names=self._names)
         except RecordError:
             return False
         return bool((record.batch.kind == Kind.REMOVE_VERTEX).any())
-
-
-class Beginning:
-    """What is found out about `source` with its first record, before anything is written: its kinds
-    are noted when it is first written to, so not before that. directed, names: as of
-    `Repartition`."""
-
-    def __init__(self, source: Source, directed: bool, names: bool) -> None:
-        self._source, self._given = source, (directed, names)
-        self._search: Iterator[None] | None = None
-        self.topics = SourceTopics(source, directed, names)
-
-    def look(self, positions: Mapping[Partition, int], wait_s: float) -> list[str] | None:
-        """A step of looking at all that stands behind `positions`; at its end `undirected` of the
-        topics, and the source stands there again. None: there is more to look at, or nothing yet.
-        Raises SourceError for what cannot be written again."""
-        source = self._source
-        if source.bounded:
-            return self.topics.undirected
-        if self._search is None:
-            if not source.poll(1, wait_s):
-                return None
-            source.seek(positions)
-            self.topics = SourceTopics(source, *self._given)
-            self._search = self.topics.searched(source)
-        for _ in self._search:
-            return None
-        source.seek(positions)
-        return self.topics.undirected
 
 
 def _removed(topic: str) -> SourceError:
@@ -187,95 +180,49 @@ def _in_order(src: Array, dst: Array) -> Array:
                        bool, len(src))  # fmt: skip
 
 
-# Updates, dead letters, repeats -------------------------------------------------------------
+# Updates -------------------------------------------------------------------------------------
 
 
-@dataclass
-class Admitted:
-    """The updates in their order, the dead letters, and what this adds to `seen` and to the
-    counts."""
+class UpdateReader:
+    """Reads what `sink` is to write, by `reader`, whose dead letters go to `outputs`."""
 
-    rows: list[Rows] = field(default_factory=list)
-    letters: list[DeadLetter] = field(default_factory=list)
-    seen: dict[tuple[Partition, str], int] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
+    def __init__(
+        self, reader: RecordReader, outputs: Outputs, topics: SourceTopics, sink: PartitionedSink
+    ) -> None:
+        self._reader, self._outputs, self._topics, self._sink = reader, outputs, topics, sink
 
-
-def admit(
-    polled: Iterable[Polled],
-    sink: PartitionedSink,
-    seen: Seen,
-    readers: RowReaders,
-    topics: SourceTopics,
-) -> Admitted:
-    """What `sink` is to write of these. Depends on nothing but them, `seen` and `topics`. Raises
-    SourceError for what cannot be written again at all."""
-    found = Admitted()
-    for one in as_columns(list(polled), readers):
-        try:
-            record = _decoded(one, readers, found.counts)
-            if record is None or _is_repeat(one.partition, record, seen, found):
-                continue
-            rows = sink.checked(replace(record, producer=None, seq=None))
-        except RecordError as error:
-            found.letters.append(_letter(one, error, readers.names))
-            continue
-        rows = topics.once(one.partition, rows)
-        found.counts["operations"] += len(rows.batch)
-        found.rows.append(rows)
-    return found
-
-
-def _decoded(polled: Polled, readers: RowReaders, counts: Counter[str]) -> Record | None:
-    """The record, None if it is no update. Raises RecordError."""
-    value = polled.value
-    if isinstance(value, Columns):
-        counts["records"] += len(value)
-        return Record(value, names=Names(value.src, value.dst) if readers.names else None)
-    counts["records"] += 1
-    if isinstance(value, Rejected):
-        raise RecordError(value.reason, "unreadable")
-    if marker_of(value) is not None:
-        counts["markers"] += 1
-        return None
-    fields = fields_of(readers.records, polled.partition.topic)
-    assert isinstance(value, bytes)
-    record = decode_record(value, names=readers.names, fields=fields)
-    counts["queries"] += len(record.queries)
-    return None if record.queries else record
+    def read(self, polled: Iterable[Polled]) -> tuple[list[Rows], Counter[str]]:
+        """The updates in their order, and the counts of `Repartitioned`. Depends on nothing but
+        these records, those read before, and the topics. Raises SourceError for what cannot be
+        written again at all."""
+        counts: Counter[str] = Counter()
+        repeats, rejected = self._reader.duplicates, self._outputs.rejected
+        found: list[Rows] = []
+        for run in in_runs(list(polled)):
+            counts["records"] += run.last - run.offset + 1
+            for read in self._reader.read(run):
+                counts["queries"] += len(read.record.queries)
+                counts["markers"] += len(read.values) == 1 and marker_of(read.values[0]) is not None
+                if not len(read.record.batch):
+                    continue
+                try:
+                    rows = self._sink.checked(_updates(read))
+                except RecordError as error:  # of a source that decodes its rows itself
+                    place = read.partition, read.offset
+                    self._reader.reject(*place, str(error), read.value, error.kind)
+                    continue
+                rows = self._topics.once(read.partition, rows)
+                counts["operations"] += len(rows.batch)
+                found.append(rows)
+        counts["repeats"] = self._reader.duplicates - repeats
+        counts["rejected"] = self._outputs.rejected - rejected
+        return found, counts
 
 
-def _is_repeat(partition: Partition, record: Record, seen: Seen, found: Admitted) -> bool:
-    """Whether its producer sent it before; if not, it has now. Raises RecordError if there are too
-    many producers."""
-    if record.producer is None or record.seq is None:
-        return False
-    key = partition, record.producer
-    last = found.seen.get(key, seen.get(key))
-    if last is not None and record.seq <= last:
-        found.counts["repeats"] += 1
-        return True
-    if last is None and len(seen) + len(found.seen) >= MAX_PRODUCERS:
-        raise RecordError(
-            f"source {record.producer!r}: {MAX_PRODUCERS} are remembered already: let producers "
-            "keep their names",
-            "unserved",
-        )
-    found.seen[key] = record.seq
-    return False
-
-
-def _letter(polled: Polled, error: RecordError, names: bool) -> DeadLetter:
-    value = polled.value
-    if isinstance(value, Rejected):
-        raw = value.value
-    elif isinstance(value, Columns):
-        raw = encode_record(Record(value, names=Names(value.src, value.dst) if names else None))
-    else:
-        assert isinstance(value, bytes)
-        raw = value
-    digest = hashlib.sha256(raw).digest()
-    kept = bytes(raw[:MAX_KEPT_BYTES])
-    return DeadLetter(
-        *polled.partition, polled.offset, str(error), len(raw), kept, digest, error.kind
-    )
+def _updates(read: ReadRecords) -> Record:
+    """The updates under no producer's name, and with the names of their vertices."""
+    record = replace(read.record, producer=None, seq=None)
+    if read.ends is None:
+        return record
+    ends = with_names(record.batch, read.ends)
+    return replace(record, names=Names(ends.src, ends.dst))

@@ -9,21 +9,20 @@ Invariants:
 1. The receiver's box holds a message of step k before any box begins step k + 1.
 2. Messages of another run, or of another step than the next, are refused: an error at the sender.
 3. A box that is gone, because its shard started again or newer boxes took its place, is a
-   LookupError for whoever calls it.
+   ClusterError for whoever calls it.
 """
 
 from __future__ import annotations
 
 import secrets
 import threading
-import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ClusterError, EngineLost
-from .engine import Handle, call_all
+from ..errors import ClusterError
+from .engine import Handle, call_all, try_all
 
 if TYPE_CHECKING:
     from algorithms.sharded import Message, Worker
@@ -71,7 +70,7 @@ class ReplyBox:
         with self._lock:
             # A sender may be done with a step that this box has not begun yet.
             if step not in (self._next, self._next + 1):
-                raise LookupError(f"a message for step {step}, but step {self._next} is next")
+                raise ClusterError(f"a message for step {step}, but step {self._next} is next")
             self._boxes.setdefault(step, [None] * self._shards)[sender] = message
 
     def call(self, method: str, *args: Any) -> Any:
@@ -98,10 +97,11 @@ class ReplyBoxes:
             self._boxes.pop(run, None)
 
     def at(self, run: str) -> ReplyBox:
-        """The box of a run. Raises LookupError if there is none (invariant 3)."""
+        """The box of a run. Raises ClusterError if there is none (invariant 3)."""
         with self._lock:
             if run not in self._boxes:
-                raise LookupError(f"shard {self._shard} has nothing of this run any more")
+                why = "holds nothing of this run any more: take a new snapshot"
+                raise ClusterError(why, self._shard)
             self._boxes.move_to_end(run)
             return self._boxes[run]
 
@@ -115,7 +115,6 @@ class RemoteWorkers:
     def __init__(self, handles: Sequence[Handle], epoch: int, timeout_s: float) -> None:
         self.size = len(handles)
         self._handles = list(handles)
-        self._epoch = epoch
         self._run = secrets.token_hex(8)
         self.close = weakref.finalize(self, _given_up, self._handles, self._run)
         self.close.atexit = False
@@ -123,11 +122,11 @@ class RemoteWorkers:
 
     def begin(self, program: str, params: dict[str, Any]) -> None:
         """Begin a program of `algorithms.sharded.PROGRAMS` on all."""
-        self._all("at_box", "begin", program, params)
+        self._all("begin", program, params)
 
     def step(self, control: Any) -> list[Any]:
         """One superstep: the summaries, by shard."""
-        return self._all("at_box", "step", control)
+        return self._all("step", control)
 
     def results(self) -> list[Any]:
         return self.call("result")
@@ -135,27 +134,16 @@ class RemoteWorkers:
     def call(self, method: str, *args: Any) -> list[Any]:
         """What a method of each worker returns, by shard. An error is raised when no other worker
         is at it any more: what it writes may be removed then."""
-        return self._all("at_box", "call", method, *args, all_at_rest=True)
-
-    def _all(self, method: str, *args: Any, all_at_rest: bool = False) -> list[Any]:
-        deadline = time.monotonic() + STEP_TIMEOUT_S
-        asked = [(handle, handle.ask(method, self._run, *args)) for handle in self._handles]
-        found: list[Any] = []
-        errors: list[Exception] = []
-        for handle, future in asked:
-            try:
-                found.append(handle.result_of(future, args[0], deadline - time.monotonic()))
-            except LookupError as error:
-                why = f"holds nothing of epoch {self._epoch} any more ({error}): take a new one"
-                errors.append(ClusterError(why, handle.number))
-                errors[-1].__cause__ = error
-            except Exception as error:  # noqa: BLE001 - it is raised below
-                errors.append(error)
-            if errors and (not all_at_rest or isinstance(errors[-1], EngineLost)):
-                raise errors[-1]
-        if errors:
-            raise errors[0]
+        asked = "at_box", self._run, "call", method, *args
+        found = try_all(self._handles, *asked, timeout_s=STEP_TIMEOUT_S)
+        for one in found:
+            if isinstance(one, Exception):
+                raise one
         return found
+
+    def _all(self, method: str, *args: Any) -> list[Any]:
+        asked = "at_box", self._run, method, *args
+        return call_all(self._handles, *asked, timeout_s=STEP_TIMEOUT_S)
 
 
 def _given_up(handles: Sequence[Handle], run: str) -> None:

@@ -4,7 +4,7 @@ Idea: a shard is today's pipeline, with a journal, checkpoints and an exactly-on
 own. What it adds is the end of epochs: at a marker it knows a state of its rows that belongs to one
 state of the whole graph, and holds a snapshot of it where one was asked for.
 
-    source ──▶ EpochSource ──▶ Pipeline ──▶ Graph        a `ShardPipeline`, a thread each way
+    source ──▶ EpochSource ──▶ Pipeline ──▶ Graph        a `ShardPipeline`, one thread each
                    └── request at an epoch's end ──▶ EpochLog ──▶ closed, worker
 
 A source, a pipeline and its graph are for one thread at a time, so one thread makes them, runs them
@@ -36,13 +36,13 @@ from ..sources.sqlite.log import SqliteLog
 from ..state.directory import has_checkpoint
 from ..timers import now_ms
 from ..types import Closing
+from .cluster_log import check_share, open_source, updates_of
 from .cluster_manifest import settle
 from .epoch_log import EpochLog, Taken
 from .epoch_source import EpochSource, NotedEpoch
 from .owners import Ownership
 from .removals import SharedGraph
 from .spec import EpochClosed, ShardSpec, ShardState, ShardStatus
-from .stream import check_share, open_source, updates_of
 
 if TYPE_CHECKING:
     from algorithms.sharded.runtime.worker import Worker
@@ -58,8 +58,8 @@ class Shard(Closing):
     def __init__(self, spec: ShardSpec) -> None:
         self._spec = spec
         self._incarnation = secrets.token_hex(8)
-        self._epoch_log = EpochLog(spec.ways)
-        self._pipelines = [ShardPipeline(spec, way, self._epoch_log) for way in spec.ways]
+        self._epoch_log = EpochLog(spec.directions)
+        self._pipelines = [ShardPipeline(spec, d, self._epoch_log) for d in spec.directions]
         self._turn = threading.Lock()  # of starting and ending
         self._started = self._ended = False
 
@@ -164,12 +164,12 @@ NOTE_EVERY_S = 0.2  # how far behind it is
 
 
 class ShardPipeline:
-    """The pipeline of `spec` that reads one way, "out" or "in". Raises nothing: `state` and
-    `problem` tell what became of it, `saved` whether it ended with a last checkpoint, and `last`
-    what that failed of."""
+    """The pipeline of `spec` that reads edges in one direction, "out" or "in". Raises nothing:
+    `state` and `problem` tell what became of it, `saved` whether it ended with a last checkpoint,
+    and `last` what that failed of."""
 
-    def __init__(self, spec: ShardSpec, way: str, epoch_log: EpochLog) -> None:
-        self.way = way
+    def __init__(self, spec: ShardSpec, direction: str, epoch_log: EpochLog) -> None:
+        self.direction = direction
         self.state: ShardState = "starting"
         self.problem: str | None = None
         self.saved = False
@@ -187,7 +187,7 @@ class ShardPipeline:
         self._checkpoints = True  # whether a last one is taken
         self._note_at = 0.0
         self._thread = threading.Thread(
-            target=self._run, name=f"lpma-shard-{spec.number}-{way}", daemon=True
+            target=self._run, name=f"lpma-shard-{spec.number}-{direction}", daemon=True
         )
 
     # Any thread ------------------------------------------------------------------------------
@@ -236,10 +236,10 @@ class ShardPipeline:
 
     def _run(self) -> None:
         try:
-            with open_source(self._spec, self.way) as source:
-                settle(self._spec, self.way)
-                noted = NotedEpoch(f"{self._spec.directory(self.way)}/epoch")
-                updates = updates_of(source, self._spec, self.way)
+            with open_source(self._spec, self.direction) as source:
+                settle(self._spec, self.direction)
+                noted = NotedEpoch(f"{self._spec.directory(self.direction)}/epoch")
+                updates = updates_of(source, self._spec, self.direction)
                 partitions = len(updates) * self._spec.shards
                 epochs = EpochSource(source, updates, noted, Ownership(partitions))
                 pipeline = self._begun(epochs, partitions)
@@ -251,8 +251,8 @@ class ShardPipeline:
         except BaseException as error:  # noqa: BLE001 - whoever asks for the status is told
             self.problem = f"{type(error).__name__}: {error}"
             self.state = "failed"
-            log_event("shard failed", logging.ERROR, shard=self._spec.number, way=self.way,
-                      problem=self.problem)  # fmt: skip
+            log_event("shard failed", logging.ERROR, shard=self._spec.number,
+                      direction=self.direction, problem=self.problem)  # fmt: skip
         else:
             self.state = "stopped"
         finally:
@@ -260,13 +260,13 @@ class ShardPipeline:
 
     def _begun(self, source: EpochSource, partitions: int) -> Pipeline:
         """A pipeline that goes on from its checkpoint, if there is one here or in kept storage."""
-        spec, directory = self._spec, self._spec.directory(self.way)
+        spec, directory = self._spec, self._spec.directory(self.direction)
         settings: Any = {**spec.settings, "device": spec.device, "names": spec.names}
         restored = False
         if spec.keep is not None:
             from .checkpoint_mirror import restore
 
-            restored = restore(spec.keep, spec.number, directory, self._part)
+            restored = restore(spec.keep, spec.number, directory, spec.part(self.direction))
         own = lpma.Graph if partitions == spec.shards else SharedGraph.of(partitions)
         if has_checkpoint(directory):
             return Pipeline.resume(
@@ -278,11 +278,6 @@ class ShardPipeline:
             )
         graph = own(device=spec.device, names=spec.names)
         return Pipeline(source, graph, directory, **settings)
-
-    @property
-    def _part(self) -> str:
-        """The name of this way in kept storage."""
-        return self.way if self._spec.predecessors else ""
 
     @contextmanager
     def _ended(self, pipeline: Pipeline) -> Iterator[None]:
@@ -302,15 +297,14 @@ class ShardPipeline:
     @contextmanager
     def _kept(self) -> Iterator[None]:
         """Copy checkpoints to kept storage during the block."""
-        if self._spec.keep is None:
+        spec, direction = self._spec, self.direction
+        if spec.keep is None:
             yield
             return
         from .checkpoint_mirror import CheckpointMirror
 
-        directory = self._spec.directory(self.way)
-        with CheckpointMirror(
-            self._spec.keep, self._spec.number, directory, self._part
-        ) as self.mirror:
+        place = spec.directory(direction)
+        with CheckpointMirror(spec.keep, spec.number, place, spec.part(direction)) as self.mirror:
             self.mirror.start()
             yield
 
@@ -323,7 +317,7 @@ class ShardPipeline:
         if now >= self._note_at:
             self._note_at = now + NOTE_EVERY_S
             self._away = source.trouble()
-            check_share(source, self._spec, self.way)
+            check_share(source, self._spec, self.direction)
             self.lag = sum(pipeline.stats.lag().values())
             behind_ms = now_ms() - epochs.read_time if self.lag and epochs.read_time else 0
             self.seconds_behind = max(0, behind_ms) / 1000
@@ -340,4 +334,4 @@ class ShardPipeline:
         return self._epoch_log.close(epoch, moment)
 
     def ended(self, floor: int, closed: Future[Taken] | None) -> None:
-        self._epoch_log.ended(self.way, floor, closed)
+        self._epoch_log.ended(self.direction, floor, closed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..errors import PipelineError
 from ..types import QUERIES, UPDATES
 
 KAFKA = "kafka://"  # before the addresses of brokers; any other source is a path
@@ -26,7 +25,7 @@ class ShardSpec:
     names. keep: storage that outlives the disk, to which checkpoints are copied. settings: of the
     pipelines (`ingest.Settings`).
 
-    Raises PipelineError if it makes no sense."""
+    REQUIRES: 0 <= number < shards; predecessors only where it is directed."""
 
     source: str
     kafka_settings: dict[str, Any] | None
@@ -42,16 +41,6 @@ class ShardSpec:
     keep: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.number < self.shards:
-            raise PipelineError(
-                f"shard {self.number} of {self.shards}: numbers are from 0 to one less than that"
-            )
-        if self.predecessors and not self.directed:
-            raise PipelineError(
-                "predecessors=True: of an undirected graph they are the successors, leave it out"
-            )
-
     @property
     def is_kafka(self) -> bool:
         return self.source.startswith(KAFKA)
@@ -62,20 +51,20 @@ class ShardSpec:
         return self.source.removeprefix(KAFKA)
 
     @property
-    def ways(self) -> tuple[str, ...]:
+    def directions(self) -> tuple[str, ...]:
         """A pipeline each: "out", and "in" if there is one for the turned edges."""
         return ("out", "in") if self.predecessors else ("out",)
 
-    def part(self, way: str = "out") -> str:
-        """The folder of that way's pipeline within the shard's, "" for the shard's itself."""
-        return way if self.predecessors else ""
+    def part(self, direction: str = "out") -> str:
+        """The folder of that direction's pipeline within the shard's, "" for the shard's itself."""
+        return direction if self.predecessors else ""
 
-    def directory(self, way: str = "out") -> str:
-        return f"{self.checkpoint}/{folder_of(self.number, self.part(way))}"
+    def directory(self, direction: str = "out") -> str:
+        return f"{self.checkpoint}/{folder_of(self.number, self.part(direction))}"
 
-    def topics(self, way: str = "out") -> tuple[str, str]:
-        """The updates and the queries that the pipeline of that way reads."""
-        end = ".in" if way == "in" else ""
+    def topics(self, direction: str = "out") -> tuple[str, str]:
+        """The updates and the queries that the pipeline of that direction reads."""
+        end = ".in" if direction == "in" else ""
         return self.topic + end, self.queries + end
 
 

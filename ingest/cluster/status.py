@@ -1,7 +1,8 @@
 """What a cluster says of itself: each shard, how often it was started again, what is wrong.
 
-A host counts its own starts, but a host that dies takes its count with it. So whoever looks adds up
-what all hosts of a shard have said. A host that came and went between two looks is not counted.
+A supervisor counts its own starts, but one that dies takes its count with it. So whoever looks adds
+up what all supervisors of a shard have said. One that came and went between two looks is not
+counted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..events import log_event
 from .coordinator import Epoch
-from .host import HostStatus
+from .supervisor import SupervisorStatus
 
 if TYPE_CHECKING:
     from .spec import ShardStatus
@@ -69,17 +70,17 @@ class Watch:
     def __init__(self, shards: int) -> None:
         self._starts: list[dict[str, int]] = [{} for _ in range(shards)]
 
-    def seen(self, found: Sequence[HostStatus | Exception]) -> tuple[ShardView, ...]:
+    def seen(self, found: Sequence[SupervisorStatus | Exception]) -> tuple[ShardView, ...]:
         """The shards by what `try_all(…, "status")` found."""
         return tuple(self._view(number, one) for number, one in enumerate(found))
 
-    def _view(self, number: int, found: HostStatus | Exception) -> ShardView:
-        hosts = self._starts[number]
+    def _view(self, number: int, found: SupervisorStatus | Exception) -> ShardView:
+        starts = self._starts[number]
         before = self._restarts(number)
         if isinstance(found, Exception):
             why = getattr(found, "why", str(found))
             return ShardView(number, "unreachable", before, why, None, None)
-        hosts[found.host] = max(found.starts, hosts.get(found.host, 0))
+        starts[found.name] = max(found.starts, starts.get(found.name, 0))
         restarts = self._restarts(number)
         if restarts > before:
             log_event("shard started again", logging.WARNING, shard=number, restarts=restarts,

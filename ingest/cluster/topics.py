@@ -23,7 +23,7 @@ from ..events import log_event
 from ..sources.base import LogWriter
 
 IN_AND_OUT, UNDIRECTED = "in-and-out", "undirected"  # the first: directed, with predecessors
-NO_IN_TOPICS = (
+_NO_IN_TOPICS = (
     "predecessors=True needs the topics of edges turned round: ingest.create_sharded(…, "
     "predecessors=True) makes them, and a PartitionedSink with predecessors=True fills them"
 )
@@ -41,6 +41,25 @@ def topic_pairs(topic: str, queries: str, predecessors: bool) -> list[tuple[str,
     """Each sharded topic of a graph, and the topic of the queries that its partitions answer."""
     turned = [(in_topic(topic), in_topic(queries))] if predecessors else []
     return [(topic, queries), *turned]
+
+
+def shared_partitions(log: LogWriter, topics: Collection[str]) -> int:
+    """How many partitions each of these topics of a graph has, which its shards share. Raises
+    SourceError if one is not there, or has another number."""
+    counts: dict[str, int] = {}
+    for topic in topics:
+        try:
+            counts[topic] = log.partitions_of(topic)
+        except SourceError as error:
+            if not counts or not topic.endswith(in_topic("")):
+                raise
+            raise SourceError(f"{error}: {_NO_IN_TOPICS}") from None
+    if len(set(counts.values())) > 1:
+        raise SourceError(
+            f"these topics need as many partitions, and have {counts}: make them together, with "
+            "ingest.create_sharded"
+        )
+    return next(iter(counts.values()))
 
 
 def noted_kinds(sink: LogWriter, topic: str) -> set[str]:

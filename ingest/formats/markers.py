@@ -15,6 +15,7 @@ from __future__ import annotations
 import msgpack
 
 from ..errors import RecordError
+from ..types import Values
 from .msgpack import integer, only_fields, unpack
 
 MAX_EPOCH = 2**63 - 1
@@ -48,6 +49,24 @@ def marker_of(data: object) -> int | None:
         return read_marker(unpack(data, _MAX_BYTES))
     except RecordError:
         return None
+
+
+def markers_in(value: object) -> list[tuple[int, int]]:
+    """(place, epoch) of each marker in the value of a `Polled`: one record, or many, whose bytes
+    are searched at once.
+
+    >>> markers = ingest.formats.markers
+    >>> values = [ingest.encode_row(1, 2), markers.encode_marker(7)]
+    >>> markers.markers_in(ingest.types.Values.of(values))
+    [(1, 7)]
+    """
+    if not isinstance(value, Values):
+        epoch = marker_of(value)
+        return [] if epoch is None else [(0, epoch)]
+    if value.data.find(_HEAD, value.starts[0], value.stops[-1]) < 0:
+        return []
+    found = ((place, marker_of(record)) for place, record in enumerate(value))
+    return [(place, epoch) for place, epoch in found if epoch is not None]
 
 
 def read_marker(fields: dict[object, object]) -> int:

@@ -520,6 +520,7 @@ def _together(run: list[Polled]) -> Polled:
     if len(run) == 1:
         return run[0]
     values = Values.of([one.value for one in run])  # type: ignore[misc]
+    values.times = np.array([one.time for one in run], np.int64)
     return run[-1]._replace(offset=run[0].offset, value=values)
 
 

@@ -3,7 +3,7 @@
 Each polled record becomes one piece, whatever is applied of it, so that offsets move past it:
 
     1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
-    2. repeats     a record that its producer sent before is dropped
+    2. repeats     a record that its producer sent before is dropped: both in `record_reader.py`
     3. queries     one over a limit is refused: its reply says why
     4. bounds      rows whose time or id lies too far out become dead letters
     5. late rows   become dead letters, if the policy says so
@@ -22,11 +22,8 @@ nothing, and gets none either. `lpma/names/dictionary.py` says why a replay give
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -41,31 +38,16 @@ from lpma.snapshot.capture import MAX_SNAPSHOT_BYTES
 from ..errors import RecordError, VertexLimitError
 from ..formats.encode import encode_record
 from ..formats.msgpack import has_expiry
-from ..formats.records import decode_record
-from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
-from ..formats.row_reader import RowReaders, Stretch
 from ..formats.times import UNITS, column_from_ms, unit_of
 from ..settings import RecordSettings, Settings
 from ..state.checkpoint import State
 from ..state.stream_state import StreamState
-from ..types import (
-    NO_UPDATES,
-    Directions,
-    Name,
-    Names,
-    Partition,
-    Polled,
-    Query,
-    Record,
-    Rejected,
-    Values,
-)
-from .batching import BufferedRows, Producer, Refusal, newest_event
+from ..types import NO_UPDATES, Directions, Name, Names, Partition, Polled, Query, Record
+from .batching import BufferedRows, Refusal, newest_event
 from .outputs import FirstRecords, Outputs
+from .record_reader import ReadRecords, RecordReader
 from .windows import NO_TIMES, Lateness, event_times, width_of
 
-MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
-KEPT_REPEATS = 10_000  # whose places are remembered
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
 TOO_LARGE = (
     "{found} is an id above {most}, up to which figures are tracked, with a row for each: go on "
@@ -143,43 +125,6 @@ class Bounds(NamedTuple):
         yield Refused(rows, _why_ahead(int(times[rows.argmax()]), stamp, ahead), "ahead")
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows that each have an offset of their own, from `offset` on. values: the records that they
-    came as; (): none, they were decoded already. ends: see `Stretch`. producers: of each; (): they
-    have none."""
-
-    partition: Partition
-    offset: int
-    stamp: int
-    record: Record
-    values: Sequence[bytes] = ()
-    ends: Column | None = None
-    producers: Sequence[Producer] = ()
-
-    def part(self, start: int, stop: int) -> _Rows:
-        if (start, stop) == (0, len(self.record.batch)):
-            return self
-        return _Rows(
-            self.partition, self.offset + start, self.stamp, self.record.rows(start, stop),
-            self.values[start:stop], self.ends and self.ends.take(slice(2 * start, 2 * stop)),
-            self.producers[start:stop],
-        )  # fmt: skip
-
-    @property
-    def value(self) -> bytes:
-        """The record of a single row."""
-        return self.values[0] if self.values else encode_record(self.record)
-
-    def parted(self, refused: npt.NDArray[np.bool_] | None) -> Iterator[tuple[_Rows, bool]]:
-        """Each row that is refused by itself, and the stretches between; and which is which."""
-        if refused is None:
-            yield self, False
-            return
-        for start, stop in _runs(refused[1:] | refused[:-1]):
-            yield self.part(start, stop), bool(refused[start])
-
-
 class RecordDecoder:
     """Turns polled records into pieces for `stream`. Rows of a record that its positions count as
     applied are dropped. first: judges the first records; None: nobody does."""
@@ -189,7 +134,6 @@ class RecordDecoder:
     ) -> None:
         settings, state = stream.settings, stream.state
         self.admission = Admission.of(settings)
-        self.duplicates = 0  # records dropped because they were sent before
         self._settings = settings
         self._max_ahead = width_of(settings.max_ahead)
         self._graph: Directions = stream.graph
@@ -198,86 +142,43 @@ class RecordDecoder:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._vertices = stream.vertices
-        self._readers = RowReaders(settings.records, settings.names)
+        self.reader = RecordReader(
+            settings.records, settings.names, state.producers, outputs, first, self._check_served
+        )
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
-        self._seen = dict(state.producers)
-        self._producers = Counter(partition for partition, _ in self._seen)
-        self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[BufferedRows]:
         """The operations polled from one place. `shed`: a query is refused. Raises
         VertexLimitError, AllRecordsBad."""
-        partition, offset, value = polled.partition, polled.offset, polled.value
-        if isinstance(value, Values):
-            for stretch in self._readers.of(partition.topic).stretches(value):
-                yield from self._stretch(polled, value, stretch, stamp, shed)
-        elif isinstance(value, Columns):
-            names = Names(value.src, value.dst) if self._settings.names else None
-            rows = _Rows(partition, offset, stamp, Record(value, names=names))
-            yield from self._bounded_rows(rows)
-        else:
-            yield self._piece(partition, offset, value, stamp, shed)
+        for read in self.reader.read(polled):
+            if read.is_left_out:
+                yield BufferedRows(read.partition, read.offset, stamp)
+            elif read.counts_rows:
+                yield from self._bounded_rows(read, stamp)
+            else:
+                yield self._piece(read, stamp, shed)
 
-    def _stretch(
-        self, polled: Polled, values: Values, stretch: Stretch, stamp: int, shed: bool
-    ) -> Iterator[BufferedRows]:
-        """A stretch of many records: rows by column, others one by one."""
-        partition, offset = polled.partition, polled.offset + stretch.start
-        values = values[stretch.start : stretch.stop]
-        producers = [Producer(*each) for each in stretch.producers or ()]
-        if stretch.rows is None or not self._remembers(partition, producers):
-            for at, value in enumerate(values, offset):
-                yield self._piece(partition, at, value, stamp, shed)
-            return
-        record = Record(stretch.rows)
-        rows = _Rows(partition, offset, stamp, record, values, stretch.ends, producers)
-        if not producers:
-            yield from self._bounded_rows(rows)
-            return
-        new = np.array([self._is_new(partition, producer) for producer in producers])
-        for start, stop in _runs(new[1:] != new[:-1]):
-            if new[start]:
-                yield from self._bounded_rows(rows.part(start, stop))
-                continue
-            self._first.good()
-            for at in range(offset + start, offset + stop):
-                self._note_repeat(partition, at)
-                yield BufferedRows(partition, at, stamp)
+    def _check_served(self, record: Record) -> None:
+        """Raise RecordError for what cannot be served."""
+        for query in record.queries:
+            self._outputs.check_topic(query.reply)
+        if not self._keeps_times and has_expiry(record.batch.kind):
+            raise RecordError(NO_TIMES, "unserved")
 
-    def _remembers(self, partition: Partition, producers: list[Producer]) -> bool:
-        """Whether all of these can be remembered."""
-        sources = {producer.source for producer in producers}
-        new = sum(not self.knows(partition, source) for source in sources)
-        return new == 0 or new <= self.producers_left(partition)
-
-    def _piece(
-        self, partition: Partition, offset: int, value: bytes | Rejected, stamp: int, shed: bool
-    ) -> BufferedRows:
-        """The operations of one record, none if it is refused or a repeat."""
-        try:
-            if isinstance(value, Rejected):
-                raise RecordError(value.reason, "unreadable")
-            fields = self._settings.fields_of(partition.topic)
-            record = decode_record(value, names=self._settings.names, fields=fields)  # admit 1
-            record.batch.checked = True  # just now, and nobody else has it
-            query = record.queries[0] if record.queries else None
-            if query is not None:
-                self._outputs.check_topic(query.reply)
-            if not self._keeps_times and has_expiry(record.batch.kind):
-                raise RecordError(NO_TIMES, "unserved")
-            producer = self._producer(partition, record)
-        except RecordError as error:
-            raw = value.value if isinstance(value, Rejected) else value
-            self._reject(partition, offset, str(error), raw, error.kind)
-            return BufferedRows(partition, offset, stamp)
+    def _piece(self, read: ReadRecords, stamp: int, shed: bool) -> BufferedRows:
+        """The operations of one record, none if it is refused."""
+        partition, offset, producer, record = (
+            read.partition,
+            read.offset,
+            read.producer,
+            read.record,
+        )
         out = self._out_of_bounds(record.batch, stamp)
         if out is None or not out.rows.all():
             self._first.good()
-        if producer is not None and not self._is_new(partition, producer):  # admit 2
-            self._note_repeat(partition, offset)
-            return BufferedRows(partition, offset, stamp)
-        if query is not None:
+        if record.queries:
+            (query,) = record.queries
             refused = refusal(query, stamp, self._graph, self.admission.max_hops, shed)  # admit 3
             if self._vertices is not None:
                 query = found(self._vertices, query)
@@ -285,22 +186,21 @@ class RecordDecoder:
                 partition, offset, stamp, query=query, refusal=refused, producer=producer
             )
         newest = None
-        assert isinstance(value, bytes)
         if out is not None:
-            record = self._without(partition, offset, record, value, out)  # admit 4
+            record = self._without(read, record, read.value, out)  # admit 4
         if self._lateness is not None:
             late = self._lateness.late_rows(partition, record.batch)
             if late is not None:
-                rest = value if out is None else self._encoded(partition, record)
+                rest = read.value if out is None else self._encoded(partition, record)
                 refused_rows = Refused(late, self._lateness.reason(late), "late")
-                record = self._without(partition, offset, record, rest, refused_rows)  # admit 5
+                record = self._without(read, record, rest, refused_rows)  # admit 5
             newest = self._lateness.advance(partition, record.batch)
         batch = self._with_ids(record)  # admit 6
         if len(batch):
             try:
                 batch = self._owners.owned(partition, batch, self._vertices)  # admit 7
             except RecordError as error:
-                self._reject(partition, offset, str(error), value, error.kind)
+                self.reader.reject(partition, offset, str(error), read.value, error.kind)
                 batch = NO_UPDATES
         done = self._rows_done(partition, offset) if self._done else 0
         batch = batch.rows(done, len(batch))
@@ -308,69 +208,69 @@ class RecordDecoder:
             partition, offset, stamp, batch, row=done, producer=producer, newest=newest
         )
 
-    def _bounded_rows(self, rows: _Rows) -> Iterator[BufferedRows]:
+    def _bounded_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
         """Rows that each have an offset of their own. Each is judged as a record, so one that is
         refused is a piece of its own, with nothing in it; those between such stay together."""
-        out = self._out_of_bounds(rows.record.batch, rows.stamp)
-        for part, is_out in rows.parted(None if out is None else out.rows):
+        out = self._out_of_bounds(read.record.batch, stamp)
+        for part, is_out in read.parted(None if out is None else out.rows):
             if is_out:
-                refused = self._out_of_bounds(part.record.batch, part.stamp)
+                refused = self._out_of_bounds(part.record.batch, stamp)
                 assert refused is not None
-                yield self._left_out(part, refused.reason, refused.kind)
+                yield self._left_out(part, stamp, refused.reason, refused.kind)
             else:
                 self._first.good()
-                yield from self._in_time_rows(part)
+                yield from self._in_time_rows(part, stamp)
 
-    def _in_time_rows(self, rows: _Rows) -> Iterator[BufferedRows]:
+    def _in_time_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
         """The same, of which the late ones are left out."""
         lateness = self._lateness
         if lateness is None:
-            yield from self._owned_rows(rows, None)
+            yield from self._owned_rows(read, stamp, None)
             return
-        late = lateness.late_rows(rows.partition, rows.record.batch)
-        for part, is_late in rows.parted(late):
+        late = lateness.late_rows(read.partition, read.record.batch)
+        for part, is_late in read.parted(late):
             if is_late:
-                yield self._left_out(part, lateness.reason(np.ones(1, np.bool_)), "late")
+                yield self._left_out(part, stamp, lateness.reason(np.ones(1, np.bool_)), "late")
             else:
                 newest = lateness.advance(part.partition, part.record.batch)
-                yield from self._owned_rows(part, newest)
+                yield from self._owned_rows(part, stamp, newest)
 
-    def _owned_rows(self, rows: _Rows, newest: int | None) -> Iterator[BufferedRows]:
+    def _owned_rows(
+        self, read: ReadRecords, stamp: int, newest: int | None
+    ) -> Iterator[BufferedRows]:
         """The same, with ids; those of another partition are left out."""
-        batch = self._with_ids(rows.record, rows.ends)
+        batch = self._with_ids(read.record, read.ends)
         try:
-            batch = self._owners.owned(rows.partition, batch, self._vertices)
+            batch = self._owners.owned(read.partition, batch, self._vertices)
         except RecordError as error:
             if len(batch) > 1:
-                for part, _ in rows.parted(np.ones(len(batch), np.bool_)):
-                    yield from self._owned_rows(part, newest_event(part.record.batch))
+                for part, _ in read.parted(np.ones(len(batch), np.bool_)):
+                    yield from self._owned_rows(part, stamp, newest_event(part.record.batch))
                 return
-            yield replace(self._left_out(rows, str(error), error.kind), newest=newest)
+            yield replace(self._left_out(read, stamp, str(error), error.kind), newest=newest)
             return
         yield BufferedRows(
-            rows.partition, rows.offset, rows.stamp, batch, counts_rows=True,
-            producers=rows.producers, newest=newest,
+            read.partition, read.offset, stamp, batch, counts_rows=True,
+            producers=read.producers, newest=newest,
         )  # fmt: skip
 
-    def _left_out(self, row: _Rows, reason: str, kind: str) -> BufferedRows:
+    def _left_out(self, read: ReadRecords, stamp: int, reason: str, kind: str) -> BufferedRows:
         """A row becomes a dead letter; the piece that it leaves."""
-        self._reject(row.partition, row.offset, reason, row.value, kind)
-        producer = row.producers[0] if row.producers else None
-        return BufferedRows(row.partition, row.offset, row.stamp, producer=producer)
+        self.reader.reject(read.partition, read.offset, reason, read.value, kind)
+        return BufferedRows(read.partition, read.offset, stamp, producer=read.producer)
 
     def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:
         return Bounds(self.admission.max_id, self._max_ahead).broken_by(batch, stamp)
 
-    def _without(
-        self, partition: Partition, offset: int, record: Record, value: bytes, refused: Refused
-    ) -> Record:
-        """The record without these rows, which become a dead letter: the original record if these
-        are all of its rows, or late ones of a record that is rejected, else they as a record."""
+    def _without(self, read: ReadRecords, record: Record, value: bytes, refused: Refused) -> Record:
+        """The record without these rows, which become a dead letter: `value` if these are all of
+        its rows, or late ones of a record that is rejected, else they as a record. record: what is
+        left of the one that was read; value: its bytes."""
         rows = refused.rows
         if refused.kind == "late" and self._settings.late == "reject":
             rows = np.ones(len(rows), bool)
-        letter = value if rows.all() else self._encoded(partition, record.only(rows))
-        self._reject(partition, offset, refused.reason, letter, refused.kind)
+        letter = value if rows.all() else self._encoded(read.partition, record.only(rows))
+        self.reader.reject(read.partition, read.offset, refused.reason, letter, refused.kind)
         return record.only(~rows)
 
     def _encoded(self, partition: Partition, record: Record) -> bytes:
@@ -381,15 +281,6 @@ class RecordDecoder:
             record = replace(record, batch=record.batch.replace(time=times))
         return encode_record(record)
 
-    def _reject(
-        self, partition: Partition, offset: int, reason: str, value: bytes, kind: str
-    ) -> None:
-        kept, sha256 = bytes(value[:MAX_KEPT_BYTES]), hashlib.sha256(value).digest()
-        letter = DeadLetter(*partition, offset, reason, len(value), kept, sha256, kind)
-        self._outputs.reject(letter)
-        if kind != "late":
-            self._first.bad()
-
     def _with_ids(self, record: Record, ends: Column | None = None) -> Columns:
         """The updates, their vertices by the ids of the graph. ends: see `Stretch`."""
         if self._vertices is None:
@@ -398,45 +289,6 @@ class RecordDecoder:
             ends = ends_of(record.names)
         return record.batch if ends is None else mapped(self._vertices, record.batch, ends)
 
-    def knows(self, partition: Partition, source: str) -> bool:
-        """Whether this producer has sent something there. May be called from any thread."""
-        return (partition, source) in self._seen
-
-    def producers_left(self, partition: Partition) -> int:
-        """How many more can be remembered. May be called from any thread."""
-        return MAX_PRODUCERS - self._producers[partition]
-
-    def _producer(self, partition: Partition, record: Record) -> Producer | None:
-        if record.producer is None or record.seq is None:
-            return None
-        if not self.knows(partition, record.producer) and self.producers_left(partition) < 1:
-            # Forgetting another would let its repeats be applied a second time, unnoticed.
-            raise RecordError(
-                f"source {record.producer!r}: {MAX_PRODUCERS} of this partition are remembered "
-                "already: let producers keep their names, or send without source and seq",
-                "unserved",
-            )
-        return Producer(record.producer, record.seq)
-
-    def _is_new(self, partition: Partition, producer: Producer) -> bool:
-        key = partition, producer.source
-        if producer.seq <= self._seen.get(key, -1):
-            return False
-        self._producers[partition] += key not in self._seen
-        self._seen[key] = producer.seq
-        return True
-
-    def _note_repeat(self, partition: Partition, offset: int) -> None:
-        self.duplicates += 1
-        if len(self._repeats) >= KEPT_REPEATS:
-            del self._repeats[next(iter(self._repeats))]
-        self._repeats[partition, offset] = None
-
-    def is_repeat(self, partition: Partition, offset: int) -> bool:
-        """Whether that record is among the last that were dropped. May be called from any
-        thread."""
-        return (partition, offset) in self._repeats
-
     def _rows_done(self, partition: Partition, offset: int) -> int:
         """Rows of this record that were in the graph when it was saved; called once a record."""
         done = self._done.get(partition)
@@ -444,11 +296,6 @@ class RecordDecoder:
             return 0
         del self._done[partition]
         return done.row
-
-
-def _runs(cuts: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Stretches of rows, cut between each row and the next where this says so."""
-    return pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(cuts) + 1])
 
 
 def _why_ahead(time: int, stamp: int, ahead: int) -> str:

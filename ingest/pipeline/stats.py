@@ -110,7 +110,7 @@ class PipelineStats:
     @property
     def duplicates(self) -> int:
         """Records dropped because their source had sent them before."""
-        return self._decoder.duplicates
+        return self._decoder.reader.duplicates
 
     @property
     def expired(self) -> int:

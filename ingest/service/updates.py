@@ -112,7 +112,7 @@ class _Updates:
         if waits and written.last is not None:
             version = await self._applied(self._writer.partition, written.last, until)
             if version is not None:
-                repeated = pipeline.decoder.is_repeat(self._writer.partition, written.last)
+                repeated = pipeline.decoder.reader.is_repeat(self._writer.partition, written.last)
                 return JSONResponse({**place, "version": version, "repeated": repeated})
         return JSONResponse(place, 202)
 
@@ -131,11 +131,11 @@ class _Updates:
 
     def _let_in(self, pipeline: Pipeline, partition: Partition, source: str) -> None:
         """Refuse one source more than the stream remembers: its records would not be applied."""
-        if source in self._new or pipeline.decoder.knows(partition, source):
+        if source in self._new or pipeline.decoder.reader.knows(partition, source):
             return
-        if len(self._new) >= pipeline.decoder.producers_left(partition):
-            self._new = {n for n in self._new if not pipeline.decoder.knows(partition, n)}
-            if len(self._new) >= pipeline.decoder.producers_left(partition):
+        if len(self._new) >= pipeline.decoder.reader.producers_left(partition):
+            self._new = {n for n in self._new if not pipeline.decoder.reader.knows(partition, n)}
+            if len(self._new) >= pipeline.decoder.reader.producers_left(partition):
                 raise Problem(
                     409,
                     "the stream remembers no more sources: keep the name of yours, or send without "

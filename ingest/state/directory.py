@@ -387,23 +387,22 @@ def writer_of(path: Path) -> int | None:
         return None
 
 
-def take_lock(path: Path) -> int:
-    """Keep other writers out of directory `path` until the descriptor returned is closed. Raises
-    LockedError if another one is there, CheckpointError if it cannot be written."""
+def take_lock(
+    path: Path, file: str = "lock", mode: int = 0o666, who: str = "another pipeline writes here"
+) -> int:
+    """Keep others out of directory `path`, by its lock `file`, until the descriptor returned is
+    closed. Raises LockedError if another one is there, CheckpointError if it cannot be written."""
+    lock = -1
     try:
-        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot hold checkpoints: {error}") from error
-    try:
+        lock = os.open(path / file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        os.close(lock)
+        if lock >= 0:
+            os.close(lock)
         if isinstance(error, BlockingIOError):
-            raise LockedError(
-                f"{path}: another pipeline writes here: stop it, or use another directory"
-            ) from None
-        raise CheckpointError(f"{path}: cannot be locked: {error}") from error
-    if not _is_at(lock, path / "lock"):  # whoever held it has just discarded the directory
+            raise LockedError(f"{path}: {who}: stop it, or use another directory") from None
+        raise CheckpointError(f"{path / file}: cannot be locked: {error}") from error
+    if not _is_at(lock, path / file):  # whoever held it has just discarded the directory
         os.close(lock)
         raise LockedError(f"{path}: another pipeline has just ended here: start again")
     return lock

@@ -32,7 +32,7 @@ from tests.support.waiting import HANGS_S
 pytestmark = pytest.mark.system
 
 # What libraries that are for CUDA or for Ray need; Ray's build for Linux needs Linux.
-ELSEWHERE = re.compile(r"^(lpma|algorithms)\..*cuda|^ingest\.cluster\.(on_ray|ray_door)$")
+ELSEWHERE = re.compile(r"^(lpma|algorithms)\..*cuda|^ingest\.cluster\.(ray_engine|ray_connection)$")
 
 
 @pytest.fixture

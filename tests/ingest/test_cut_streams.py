@@ -15,7 +15,7 @@ import pytest
 import ingest
 import lpma
 from ingest import PartitionedSink, Pipeline, SqliteLog
-from ingest.cluster import rows
+from ingest.cluster import routing
 from ingest.pipeline import intake
 from ingest.results import changes, reading
 from ingest.sources.sqlite import order
@@ -27,7 +27,7 @@ from tests.support.topics import replies
 CUT = 3
 SIZES = [
     (intake, "POLL_ROWS"), (intake, "FIRST_RECORDS"), (order, "AHEAD_BYTES"),
-    (rows, "PIECE_BYTES"), (rows, "MAX_TEXT_ROWS"), (checkpoint, "PIECE_BYTES"),
+    (routing, "PIECE_BYTES"), (routing, "MAX_TEXT_ROWS"), (checkpoint, "PIECE_BYTES"),
     (changes, "MAX_RESULT_ROWS"), (reading, "POLL_RECORDS"),
 ]  # fmt: skip
 SETTINGS: dict[str, Any] = {"batch_interval": 0.0, "batch_size": CUT, "poll_records": CUT}

@@ -16,7 +16,7 @@ import pytest
 from ingest import Partition, Record
 from ingest.cluster.owners import Ownership
 from ingest.cluster.removals import by_edges
-from ingest.cluster.rows import Part, Rows, merged
+from ingest.cluster.routing import Part, Rows, merged
 from ingest.formats.replies import DeadLetter, encode_dead_letter
 from ingest.pipeline.batching import Batcher, BufferedRows, Producer, updates_of
 from ingest.pipeline.record_decoder import ends_of, mapped

@@ -167,7 +167,7 @@ def test_sources_are_counted_by_partition(
     log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above the bound a new one is refused, told and counted; those known are read on."""
-    monkeypatch.setattr(ingest.pipeline.record_decoder, "MAX_PRODUCERS", 3)
+    monkeypatch.setattr(ingest.pipeline.record_reader, "MAX_PRODUCERS", 3)
     log.create_topic("t", 2)
 
     def send(number: int, *sources: str, seq: int = 1) -> None:

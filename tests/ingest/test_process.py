@@ -42,7 +42,7 @@ def test_the_command_line_sets_it_and_the_library_does_not() -> None:
 
 def test_a_shard_sets_it(interval: float, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
-    from ingest.cluster import host, on_ray
+    from ingest.cluster import ray_engine, supervisor
 
     class Begun(Exception):
         pass
@@ -50,9 +50,9 @@ def test_a_shard_sets_it(interval: float, monkeypatch: pytest.MonkeyPatch) -> No
     def begin(*_: object) -> None:
         raise Begun
 
-    monkeypatch.setattr(host.ShardHost, "__init__", begin)
-    monkeypatch.setattr(on_ray, "_log_events", lambda: None)
-    monkeypatch.setattr(on_ray, "take_usual_priority", lambda: None)
+    monkeypatch.setattr(supervisor.ShardSupervisor, "__init__", begin)
+    monkeypatch.setattr(ray_engine, "_log_events", lambda: None)
+    monkeypatch.setattr(ray_engine, "take_usual_priority", lambda: None)
     with pytest.raises(Begun):
-        on_ray._ShardActor(None)  # type: ignore[arg-type]
+        ray_engine._ShardActor(None)  # type: ignore[arg-type]
     assert sys.getswitchinterval() == pytest.approx(SWITCH_S)

@@ -77,7 +77,7 @@ def streamed(values: list[list[bytes]], apart: bool, given: dict[str, Any]) -> t
         return (
             pipeline.graph.state, named,
             letters, [(reply.id, repr(reply.answer), reply.version) for reply in replies],
-            state, pipeline.decoder.duplicates,
+            state, pipeline.decoder.reader.duplicates,
             {place: one.offset for place, one in pipeline.intake.fingerprints.items()},
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ import lpma
 from algorithms.networkx import backend
 from algorithms.pagerank import cpu as pagerank
 from algorithms.sharded import split
-from ingest.cluster import rows
+from ingest.cluster import routing
 from ingest.cluster.owners import Ownership, Spread, owners_in
 from ingest.datasets import generators
 from ingest.formats import kafka_batches
@@ -285,11 +285,11 @@ def _spread(names: Names) -> None:
             bare = encode_updates(ids.astype(wide), ids, ids.astype(np.float32), None, kind)
             for batch in (decode(data), decode(bare)):
                 ownership.owned(Partition("", 0), batch, None)
-                for way in rows.Way:
-                    list(rows.split(batch, batch.src, batch.dst, 3, way))
+                for direction in routing.Direction:
+                    list(routing.split(batch, batch.src, batch.dst, 3, direction))
                     own = [column.copy() for column in (batch.kind, batch.src, batch.dst)]
                     moved = Columns(own[0], own[1], own[2], None, None)
-                    list(rows.split(moved, moved.src, moved.dst, 3, way))
+                    list(routing.split(moved, moved.src, moved.dst, 3, direction))
                 ownership.owned(Partition("", 0), moved, names)
                 ownership.owned(Partition("", 0), moved, None)
     for column in (ids.astype(np.uint64), frozen(ids.astype(np.uint64)), ids, frozen(ids)):

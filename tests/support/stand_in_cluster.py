@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +55,13 @@ class Plain:
         return lambda s, *given, **named: getattr(algorithms, name)(s.graph, *given, **named)
 
 
+class Dropping:
+    """Sends its process a signal in its finalizer, from which nothing is raised."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 class StandIn(Closing):
     """problems: what its status says. made: what it was made with, by the newest one."""
 
@@ -66,6 +75,8 @@ class StandIn(Closing):
         if source == "slow":
             Path("slow").touch()  # in the test's folder: a signal meets this sleep from now on
             time.sleep(HANGS_S)
+        if source == "dropping":
+            Dropping()
         type(self).made = {"source": source, "shards": shards, **given}
         type(self).open += 1
         self._shards = shards

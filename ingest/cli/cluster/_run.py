@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from ...errors import ClusterClosed
 from .._config import configured
 from .._console import Screen, emit, failing_in_one_line, show, telling_in_json
 from .._pipeline import on_signals
@@ -53,20 +55,25 @@ def run(
     arguments = {**sharding.arguments(), **stream.arguments(), **keeping.arguments()}
     from ...cluster.control import ControlServer
 
-    actions = Actions(source, checkpoint)
-    quiet = keeping.log_json
-    with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
+    actions, stopped = Actions(source, checkpoint), threading.Event()
+    quiet, interrupt = keeping.log_json, partial(_interrupt, stopped)
+    with (
+        telling_in_json(quiet), Screen(quiet=quiet) as screen, on_signals(interrupt),
+        ExitStack() as opened,
+    ):  # fmt: skip
         control = opened.enter_context(ControlServer(checkpoint, actions.by_name()))
         control.start()
-        with on_signals(_interrupt):
-            from ...cluster.cluster import Cluster
+        from ...cluster.cluster import Cluster
 
-            cluster = opened.enter_context(
-                Cluster(source, shards, checkpoint=checkpoint, **arguments)
-            )
-        actions.cluster = cluster
-        stopped = threading.Event()
-        with on_signals(lambda *_: stopped.set()):  # now: Ray has put its own in place meanwhile
+        try:
+            cluster = Cluster(source, shards, checkpoint=checkpoint, stop=stopped, **arguments)
+        except ClusterClosed:
+            raise KeyboardInterrupt from None
+        opened.enter_context(cluster)
+        with on_signals(lambda *_: stopped.set()):
+            if stopped.is_set():
+                raise KeyboardInterrupt
+            actions.cluster = cluster
             screen.say(f"{source} in {shards} shards; `lpma cluster status {checkpoint}` tells")
             _watch(actions, stopped, screen)
             document = {**actions.status(), "state": "stopped"}
@@ -78,8 +85,10 @@ def run(
         show(f"stopped {source}", readable(document))
 
 
-def _interrupt(*_: object) -> None:
-    """What a signal does before all shards run."""
+def _interrupt(stopped: threading.Event, *_: object) -> None:
+    """What a signal does before all shards run. It is noted, too: Python drops what a handler
+    raises within a callback, a finalizer say."""
+    stopped.set()
     raise KeyboardInterrupt
 
 

@@ -69,16 +69,16 @@ class PartitionRecords(Fetcher.PartitionRecords):
                 continue
             self.leader_epoch = batch.leader_epoch
             if not self._is_skipped(batch):
-                appended = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
                 data, places = _places(batch, partition)
                 offsets, times, starts, stops = places
+                if batch.timestamp_type == LOG_APPEND_TIME:
+                    times = np.full_like(times, batch.max_timestamp)
                 at = int(np.searchsorted(offsets, self.fetch_offset))
                 while at < len(offsets):
                     stop = stretch_of(places, at, self._most)
                     self.next_fetch_offset = int(offsets[stop - 1]) + 1
-                    time = int(times[stop - 1]) if appended is None else appended
-                    found = _values(data, starts[at:stop], stops[at:stop])
-                    yield polled(partition, int(offsets[at]), found, time)
+                    found = _values(data, starts[at:stop], stops[at:stop], times[at:stop])
+                    yield polled(partition, int(offsets[at]), found, int(times[stop - 1]))
                     at = stop
             # The last offset of a batch stays when compaction removes its last record.
             self.next_fetch_offset = batch.next_offset
@@ -95,10 +95,10 @@ class PartitionRecords(Fetcher.PartitionRecords):
         return bool(batch.is_control_batch)
 
 
-def _values(data: bytes, starts: Any, stops: Any) -> bytes | Values | None:
+def _values(data: bytes, starts: Any, stops: Any, times: Any) -> bytes | Values | None:
     """One value, or many; None: a record without one."""
     if len(starts) > 1:
-        return Values(data, starts, stops)
+        return Values(data, starts, stops, times)
     return data[starts[0] : stops[0]] if starts[0] >= 0 else None
 
 

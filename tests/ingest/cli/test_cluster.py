@@ -224,12 +224,21 @@ def test_the_brokers_of_a_file(tmp_path: Path) -> None:
 def test_a_signal_while_it_starts(tmp_path: Path) -> None:
     process = started(tmp_path, "slow", "--shards", 2, "-c", "state")
     await_cluster(process, tmp_path / "state", "starting")
-    # Not before: Python drops an exception that a handler raises in a callback of its own.
     wait_for((tmp_path / "slow").exists, "it starts")
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 130
     assert "lpma: interrupted" in said
+
+
+def test_a_signal_that_python_drops_while_it_starts(tmp_path: Path) -> None:
+    """What a handler raises in a callback comes to nobody."""
+    process = started(tmp_path, "dropping", "--shards", 2, "-c", "state")
+    _, said = process.communicate(timeout=HANGS_S)
+    assert process.returncode == 130, said
+    assert "Exception ignored in" in said
+    assert "lpma: interrupted" in said
+    assert "left open 0" in said
 
 
 def test_run_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import sys
+import threading
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,7 +21,7 @@ from ingest import Ask, Cluster, ClusterError, PartitionedSink, SqliteLog, encod
 from ingest.cluster.coordinator import Coordinator
 from ingest.cluster.engine import LocalEngine
 from ingest.cluster.partitioned import create_sharded
-from ingest.errors import EpochsUsedUp
+from ingest.errors import ClusterClosed, EpochsUsedUp
 from lpma import Kind
 from tests.support.contents import edges_of
 from tests.support.serving import answered
@@ -274,9 +276,33 @@ def test_ray_is_needed_only_where_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "ingest.cluster.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "ingest.cluster.ray_engine", raising=False)
     with sharded(tmp_path) as log:
         with pytest.raises(ClusterError, match=r"lpma-graph\[ray\]"):
             launched(log, tmp_path, "ray")
         with launched(log, tmp_path) as cluster:
             assert cluster.epoch().num_entries == 0
+
+
+@pytest.mark.parametrize("point", ["engine.LocalEngine.launch", "cluster.try_all"])
+def test_a_start_that_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Before all shards are launched, or before all of them run: nothing of it is left."""
+    stop = threading.Event()
+    place = f"ingest.cluster.{point}"
+    function: Any = pkgutil.resolve_name(place)
+
+    def stopping(*given: Any, **options: Any) -> Any:
+        stop.set()
+        return function(*given, **options)
+
+    with sharded(tmp_path) as log:
+        with monkeypatch.context() as patch:
+            patch.setattr(place, stopping)
+            with pytest.raises(ClusterClosed, match="stopped before"):
+                launched(log, tmp_path, stop=stop)
+        with launched(log, tmp_path) as cluster:
+            assert cluster.epoch().num_entries == 0
+    with pytest.raises(ClusterError, match=r"expected a threading\.Event"):
+        launched(log, tmp_path, stop=5)

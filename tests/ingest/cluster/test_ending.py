@@ -22,9 +22,9 @@ from ingest import ClusterError
 from ingest.cluster.cluster import close_all
 from ingest.cluster.control import ask
 from ingest.cluster.engine import LocalHandle
-from ingest.cluster.host import ShardHost
 from ingest.cluster.shard import Shard
 from ingest.cluster.spec import ShardSpec
+from ingest.cluster.supervisor import ShardSupervisor
 from ingest.state.checkpoint import write_checkpoint
 from ingest.state.journal import segment_numbers
 from tests.support.command_line import await_cluster, command_line
@@ -64,7 +64,7 @@ class Stop:
 
     def __init__(self, patch: pytest.MonkeyPatch, point: str, shards: Collection[int]) -> None:
         self.reached: set[int] = set()
-        self.hosts: list[ShardHost] = []
+        self.hosts: list[ShardSupervisor] = []
         self._calls: Counter[int] = Counter()
         self._shards = shards
         function = pkgutil.resolve_name(point)
@@ -82,15 +82,15 @@ class Stop:
             wait_for(lambda: self.hosts[shard]._ended.is_set(), "the end")
 
     def await_all(self, cluster: ingest.Cluster) -> None:
-        self.hosts = [handle._host for handle in cluster._handles]  # type: ignore[attr-defined]
+        self.hosts = [handle._supervisor for handle in cluster._handles]  # type: ignore[attr-defined]
         wait_for(lambda: self.reached == set(self._shards), "shards that stop")
 
 
 @pytest.mark.parametrize("point", [
-    "ingest.cluster.host:_shard",
+    "ingest.cluster.supervisor:_shard",
     "ingest.cluster.shard:ShardPipeline._begun",
     "ingest.cluster.shard:ShardPipeline._ended",
-    "ingest.cluster.host:ShardHost._watched",
+    "ingest.cluster.supervisor:ShardSupervisor._watched",
 ])  # fmt: skip
 @pytest.mark.parametrize("shards", [[1], [0, 1]])
 def test_a_full_disk(log: ingest.SqliteLog, tmp_path: Path, shards: list[int], point: str) -> None:
@@ -109,7 +109,7 @@ def test_a_full_disk(log: ingest.SqliteLog, tmp_path: Path, shards: list[int], p
 
 def test_a_full_disk_in_the_pause_before_a_start(log: ingest.SqliteLog, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ingest.cluster.host.FIRST_PAUSE_S", HANGS_S)
+        patch.setattr("ingest.cluster.supervisor.FIRST_PAUSE_S", HANGS_S)
         cluster = ingest.Cluster(log.path, 2, checkpoint=tmp_path / "state", **OFTEN)
         full_for(patch, [0])
         write(log)
@@ -157,7 +157,7 @@ def test_a_host_that_never_had_a_shard() -> None:
     def failing(spec: ShardSpec) -> Any:
         raise OSError("no memory")
 
-    host = ShardHost(ShardSpec("log", None, 1, 2, "state"), failing)
+    host = ShardSupervisor(ShardSpec("log", None, 1, 2, "state"), failing)
     wait_for(lambda: host.status().failures, "a failure")
     found = close_all([LocalHandle(host)])
     assert str(found) == "shard 1: no last checkpoint: OSError: no memory"

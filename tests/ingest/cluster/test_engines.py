@@ -13,10 +13,10 @@ from ingest import PartitionedSink, SqliteLog, encode_updates
 from ingest.cluster import coordinator
 from ingest.cluster.coordinator import Coordinator
 from ingest.cluster.engine import Engine, Handle, LocalEngine, call_all, try_all
-from ingest.cluster.host import ShardHost
 from ingest.cluster.partitioned import create_sharded
 from ingest.cluster.spec import ShardSpec
 from ingest.cluster.status import Watch
+from ingest.cluster.supervisor import ShardSupervisor
 from ingest.errors import ClusterError
 from tests.support.stand_in_shard import StandInShard
 from tests.support.ticks import Ticks
@@ -78,7 +78,7 @@ def stage(
     made: Engine = LocalEngine(StandInShard)
     if request.param == "ray":
         request.getfixturevalue("ray_cluster")
-        from ingest.cluster.on_ray import RayEngine
+        from ingest.cluster.ray_engine import RayEngine
 
         made = RayEngine(StandInShard)
     directory = tmp_path_factory.mktemp("stage")
@@ -181,7 +181,7 @@ def test_a_host_tells_why_its_shard_does_not_start(sharded_log: SqliteLog, tmp_p
     trouble = tmp_path / "trouble"
     trouble.write_text("start")
     spec = ShardSpec(sharded_log.path, None, 0, 1, "state", settings={"trouble": str(trouble)})
-    host = ShardHost(spec, StandInShard)
+    host = ShardSupervisor(spec, StandInShard)
     wait_for(lambda: host.status().failures >= 2, "failures")
     assert host.status().problem == "OSError: there is trouble at the start"
     with pytest.raises(ClusterError, match="there is trouble") as raised:
@@ -199,13 +199,13 @@ def test_a_host_tells_why_its_shard_does_not_start(sharded_log: SqliteLog, tmp_p
 @pytest.mark.ray
 def test_actors_are_found_again(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
     """A driver that comes back keeps the actors it finds; those of another specification end."""
-    from ingest.cluster.on_ray import RayEngine
+    from ingest.cluster.ray_engine import RayEngine
 
     spec = ShardSpec(sharded_log.path, None, 0, 1, str(tmp_path))
     first = RayEngine(StandInShard).launch(spec)
-    host = first.call("status", timeout_s=HANGS_S).host
+    host = first.call("status", timeout_s=HANGS_S).name
     again = RayEngine(StandInShard).launch(spec)
-    assert again.call("status").host == host
+    assert again.call("status").name == host
     other = RayEngine(StandInShard).launch(replace(spec, names=True))
-    assert other.call("status", timeout_s=HANGS_S).host != host
+    assert other.call("status", timeout_s=HANGS_S).name != host
     other.end()

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,9 @@ from ingest.cluster import epoch_source as epochs_module
 from ingest.cluster.epoch_source import EpochSource, NotedEpoch
 from ingest.cluster.owners import Ownership
 from ingest.formats.markers import encode_marker
+from ingest.formats.row_reader import in_runs
 from ingest.pipeline.graph_requests import GraphView
+from ingest.sources import Polled
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.epochs import Edges, before, edges_of, in_all, random_record, replayed
@@ -62,10 +65,19 @@ class Anything(Ownership):
         return batch
 
 
+class Together(SqliteLog):
+    """Brings the records of each partition as runs, as Kafka does."""
+
+    def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
+        found = sorted(self.poll(max_records, timeout), key=attrgetter("partition"))
+        return list(in_runs(found))
+
+
 class Run:
     """A pipeline over the partitions of a log, with epochs; it can be started again."""
 
-    def __init__(self, directory: Path, partitions: int) -> None:
+    def __init__(self, directory: Path, partitions: int, kind: type[SqliteLog] = SqliteLog) -> None:
+        self._kind = kind
         self.log = SqliteLog(directory / "log")
         self.log.create_topic("wide", partitions)
         self.partitions = [Partition("wide", number) for number in range(partitions)]
@@ -77,7 +89,7 @@ class Run:
 
     def start(self, **options: Any) -> None:
         noted = NotedEpoch(self._directory / "epoch")
-        self._reader = SqliteLog(self.log.path, ("wide", "queries"))
+        self._reader = self._kind(self.log.path, ("wide", "queries"))
         self.source = EpochSource(self._reader, self.partitions, noted, Anything())
         options = {**OPTIONS, "replies": self.replies.append, **options}
         where = self._directory / "checkpoint"
@@ -158,7 +170,7 @@ def test_a_closed_epoch_is_what_lay_before_its_markers(data: st.DataObject) -> N
         hurried = how != "rising" and data.draw(st.booleans())
         patch.setattr(epochs_module, "ALIGN_S", 0.0 if hurried else 3600.0)
         patch.setattr(epochs_module, "LOOK_S", 0.0)
-        run = Run(Path(name), partitions)
+        run = Run(Path(name), partitions, data.draw(st.sampled_from([SqliteLog, Together])))
         queries = 0
         for number, record in written(rng, markers):
             run.write(number, record)
@@ -193,10 +205,10 @@ def row(src: int, dst: int) -> bytes:
     return ingest.encode_row(src, dst)
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
+@pytest.fixture(params=[SqliteLog, Together])
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
     """Two partitions."""
-    run = Run(tmp_path, 2)
+    run = Run(tmp_path, 2, request.param)
     yield run
     run.stop()
 

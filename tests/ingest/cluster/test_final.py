@@ -315,8 +315,8 @@ def test_a_lost_engine(
 def test_a_call_starts_no_other_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray itself would, in a process that was disconnected."""
     ray = pytest.importorskip("ray")
-    from ingest.cluster.on_ray import RayHandle
-    from ingest.cluster.ray_door import Head
+    from ingest.cluster.ray_connection import Head
+    from ingest.cluster.ray_engine import RayHandle
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     handle = RayHandle(0, SimpleNamespace(ping=None), Head("127.0.0.1:1"))

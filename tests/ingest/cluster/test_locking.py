@@ -52,7 +52,7 @@ def test_another_process_holds_it(tmp_path: Path) -> None:
             with pytest.raises(LockedError, match=re.escape(told + socket.gethostname())):
                 DirectoryLock(name, OF_DRIVER)
         (state / OF_DRIVER).write_text("who")
-        with pytest.raises(LockedError, match="another cluster runs here: end it"):
+        with pytest.raises(LockedError, match="another cluster runs here: stop it"):
             DirectoryLock(state, OF_DRIVER)
     finally:
         holder.send_signal(signal.SIGKILL)
@@ -87,7 +87,7 @@ def test_a_second_cluster_leaves_the_first_alone(
     state, link = tmp_path / "state", tmp_path / "link"
     link.symlink_to(state)
     with cluster_of(sharded_log, state, engine) as first:
-        hosts = [first._handles[n].call("status").host for n in range(SHARDS)]
+        hosts = [first._handles[n].call("status").name for n in range(SHARDS)]
         for place, on, options in [
             (state, engine, {}), (state, engine, {"batch_size": 100}), (link, engine, {}),
             (state, "local", {}),
@@ -95,7 +95,7 @@ def test_a_second_cluster_leaves_the_first_alone(
             with pytest.raises(LockedError, match="another cluster runs here"):
                 cluster_of(sharded_log, place, on, **options)
         assert first.epoch().num_entries == 3
-        assert [first._handles[n].call("status").host for n in range(SHARDS)] == hosts
+        assert [first._handles[n].call("status").name for n in range(SHARDS)] == hosts
         assert first.status().problems == ()
     with cluster_of(sharded_log, state, engine, batch_size=100) as second:
         assert second.epoch().num_entries == 3

@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[3]
 OF_CHECKPOINTS = 5  # a thread that is to be nice: see ingest/state/checkpointer.py
 STARTS = """
 import os
-from ingest.cluster import ray_door
-ray_door.connected("lpma")
+from ingest.cluster import ray_connection
+ray_connection.connected("lpma")
 import ray
 print(ray.get(ray.remote(lambda: os.nice(0)).remote()))
 ray.shutdown()
@@ -112,7 +112,7 @@ def test_a_ray_of_ours(tmp_path: Path) -> None:
 def test_another_ray_has_nothing_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray adds its own settings, those of one session, to what it is given."""
     ray = pytest.importorskip("ray")
-    from ingest.cluster import ray_door
+    from ingest.cluster import ray_connection
 
     monkeypatch.delenv(VARIABLE, raising=False)
     given: list[dict[str, Any]] = []
@@ -122,6 +122,6 @@ def test_another_ray_has_nothing_of_the_one_before(monkeypatch: pytest.MonkeyPat
         _system_config["object_spilling_config"] = "of this session"
 
     monkeypatch.setattr(ray, "init", init)
-    ray_door._start("lpma")
-    ray_door._start("lpma")
+    ray_connection._start("lpma")
+    ray_connection._start("lpma")
     assert given == [{"worker_niceness": 0}] * 2

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +14,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import ingest
 from ingest import Repartition, SourceError, SqliteLog
 from ingest.cluster import repartition as module
+from ingest.cluster import repartition_source as source_module
 from ingest.cluster import repartition_state as state_module
 from ingest.formats.markers import encode_marker, marker_of
 from lpma import Kind
+from tests.conftest import soak
 from tests.ingest.cluster.repartitioning import P, fresh, one_of, polled_of, sharded, without_times
+from tests.ingest.formats.test_row_reader import WIDE, objects, others, packed
+from tests.ingest.test_rows import plain
 from tests.support.shards import content
 from tests.support.waiting import wait_for
 
@@ -43,6 +51,49 @@ def test_what_is_no_update_is_counted_and_told(tmp_path: Path) -> None:
         assert [letter.offset for letter in letters] == [1, 7]
         assert letters[1].reason.startswith("src: ")
         assert polled_of(log.path, ["dead-letters"]) == []
+
+
+def written(path: Path, values: list[bytes], apart: bool, chunk: int, **options: Any) -> Any:
+    """What a stream of these records leaves. apart: each is read by itself."""
+    letters: list[ingest.DeadLetter] = []
+    with pytest.MonkeyPatch.context() as patch, SqliteLog(path / "log") as log:
+        patch.setattr(module, "CHUNK_BYTES", chunk)
+        patch.setattr(module, "now_ms", lambda: 7)
+        patch.setattr(secrets, "token_hex", lambda size: "0" * size)
+        if apart:
+            patch.setattr(source_module, "in_runs", iter)
+            patch.setattr(SqliteLog, "poll_many", SqliteLog.poll)
+        log.create_topic("updates")
+        for start in range(0, len(values), 17):
+            log.produce_many("updates", values[start : start + 17])
+        with one_of(path, log, dead_letters=letters.append, **options) as task:
+            done = task.run()
+        found = [(one.partition, one.value) for one in polled_of(path / "log", ["split"])]
+        progress = json.loads((path / "progress" / state_module.FILE).read_bytes())
+        kept = {name: progress[name] for name in ("positions", "seen", "counts", "seq", "marks")}
+        kept["marks"] = [mark[:3] for mark in kept["marks"]]  # the others go by the time of writing
+        return done, letters, found, kept
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("names", [False, True])
+@given(data=st.data(), chunk=st.sampled_from([1, 300, 10**6]), directed=st.booleans())
+@settings(max_examples=soak(20, 1000), deadline=None)
+def test_reading_rows_together_changes_nothing(
+    names: bool, data: st.DataObject, chunk: int, directed: bool
+) -> None:
+    """Byte for byte, whatever lies among the rows."""
+    good = plain(names)
+    one = st.one_of(good, good, good, objects(WIDE), packed(), others)
+    values = data.draw(st.lists(one, max_size=40))
+    options = {"names": names, "records": WIDE, "directed": directed}
+    with tempfile.TemporaryDirectory() as name:
+        found = []
+        for apart in (False, True):
+            path = Path(name) / str(apart)
+            path.mkdir()
+            found.append(written(path, values, apart, chunk, **options))
+        assert repr(found[0]) == repr(found[1])
 
 
 def test_dead_letters_go_to_the_topic_of_that_name(tmp_path: Path) -> None:

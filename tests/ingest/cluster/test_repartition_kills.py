@@ -91,7 +91,7 @@ def killed_until_done(work: Any, unbroken: Ended, points: Sequence[str], seed: i
 POINTS = (
     "ingest.cluster.partitioned:PartitionedSink.mark",
     "ingest.cluster.repartition_state:ProgressFile.save",
-    "ingest.sources.sqlite.log:SqliteLog.poll",
+    "ingest.sources.sqlite.log:SqliteLog.poll_many",
     "ingest.sources.sqlite.log:SqliteLog.produce_parts",
     "os:fsync",
     "os:replace",
@@ -197,7 +197,7 @@ POINTS_ON_KAFKA = (
     "ingest.cluster.partitioned:PartitionedSink.mark",
     "ingest.cluster.repartition_state:ProgressFile.save",
     "ingest.sources.kafka.sink:KafkaSink.produce_parts",
-    "ingest.sources.kafka.source:KafkaSource.poll",
+    "ingest.sources.kafka.source:KafkaSource.poll_many",
 )
 
 

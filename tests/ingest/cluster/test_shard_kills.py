@@ -128,7 +128,7 @@ def killed(directory: Path, predecessors: bool, kills: int) -> None:
     for path in np.random.default_rng(8).permutation(np.array(closed, object))[:CHECKED]:
         check(path, stage.writer, int(path.name.split("-")[1]))
     spec, log = stage.spec, stage.log
-    for way in spec.ways:
+    for way in spec.directions:
         with Pipeline.resume(spec.directory(way), SqliteLog(log.path, spec.topics(way))) as again:
             assert weighted(again.graph) == replayed(stage.writer.told(spec.topics(way)[0]))
     assert not read(log, "dead-letters", ingest.decode_dead_letter)

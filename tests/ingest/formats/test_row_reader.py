@@ -272,6 +272,8 @@ def test_runs_end_at_gaps_and_at_partitions_and_where_times_begin() -> None:
         (0, 5, 14, 10, 109), (0, 20, 39, 20, 109), (1, 40, 49, 10, 109)
     ]  # fmt: skip
     assert [run.fingerprint for run in runs] == [given[i].fingerprint for i in (9, 29, 39)]
+    parts = runs[1].split(25)
+    assert [part.fingerprint for part in parts] == [given[i].fingerprint for i in (14, 29)]
     found = list(as_columns(given, RowReaders("msgpack", False)))
     assert [(r.partition.number, r.offset, r.last) for r in found] == [
         (0, 5, 14), (0, 20, 29), (0, 30, 39), (1, 40, 49)

@@ -22,7 +22,7 @@ import lpma
 from ingest import Pipeline, SqliteLog
 from ingest.errors import RecordError
 from ingest.formats.kinds import UPDATE_KINDS
-from ingest.pipeline import record_decoder
+from ingest.pipeline import record_reader
 from ingest.service import exchange
 from ingest.service import updates as endpoint
 from ingest.service.app import Service, make_app
@@ -567,7 +567,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
 def test_one_source_more_than_are_remembered_is_refused(
     serve_stream: Serve, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(record_decoder, "MAX_PRODUCERS", 2)
+    monkeypatch.setattr(record_reader, "MAX_PRODUCERS", 2)
     served = serve_stream()
     assert served.pipeline is not None
     for seq in (1, 2):

@@ -15,7 +15,7 @@ from kafka.structs import TopicPartition
 
 from ingest import Partition
 from ingest.formats.kafka_batches import walk
-from ingest.sources import Rejected
+from ingest.sources import Polled, Rejected
 from ingest.sources.kafka.records import PartitionRecords
 
 TOPIC = TopicPartition("t", 3)
@@ -63,6 +63,23 @@ def test_records_are_kafka_pythons(compression: int) -> None:
             ]
             assert ours.next_fetch_offset == theirs.next_fetch_offset
         assert not ours
+
+
+def test_records_together_are_those_of_one_by_one() -> None:
+    """Their times, too, wherever what came together is split."""
+    rng = np.random.default_rng(4)
+    data = b"".join(batch(rng, 40 * n, 40) for n in range(9))
+    apart, ours = read(PartitionRecords, data).take(), read(PartitionRecords, data)
+    ours.together = True
+    found: list[Polled] = []
+    while ours:
+        for rest in ours.take(25):
+            while rest.offset < rest.last:
+                one, rest = rest.split(rest.offset + 1)
+                found.append(one)
+            found.append(rest)
+    assert len(found) == len(apart) == 360
+    assert [one.final.fingerprint for one in found] == [one.fingerprint for one in apart]
 
 
 def test_a_batch_with_changed_bytes_is_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ingest import CheckpointError, LockedError, Partition
 from ingest.errors import JournalError
-from ingest.pipeline.record_decoder import MAX_PRODUCERS
+from ingest.pipeline.record_reader import MAX_PRODUCERS
 from ingest.sources import Identity
 from ingest.state.checkpoint import (
     GRAPH,

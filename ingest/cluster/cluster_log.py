@@ -18,7 +18,7 @@ from ..sources.sqlite.log import SqliteLog
 from ..types import Closing, Partition
 from .partitioned import PartitionedSink
 from .spec import KAFKA, ShardSpec
-from .topics import NO_IN_TOPICS, QueryTopics, in_topic, topic_pairs
+from .topics import QueryTopics, in_topic, shared_partitions, topic_pairs
 
 if TYPE_CHECKING:
     from ..sources.kafka.sink import KafkaSink
@@ -67,34 +67,19 @@ class ClusterLog(Closing):
         )
 
     def check(self) -> None:
-        """Raise ClusterError unless the shards can share the topics' partitions, SourceError if the
-        query topic is another graph's."""
-        topic, shards = self.spec.topic, self.spec.shards
-        counts = {name: self._count(name) for name in self._topics}
-        partitions = counts[topic]
-        if uneven := {name: n for name, n in counts.items() if n != partitions}:
-            raise ClusterError(
-                f"topic {topic!r} has {partitions} partitions, {uneven} as many: make them "
-                "together, with ingest.create_sharded"
-            )
+        """Raise ClusterError unless the shards can share the topics' partitions, SourceError if
+        these differ, or the query topic is another graph's."""
+        shards, partitions = self.spec.shards, shared_partitions(self._sink, self._topics)
         if partitions % shards:
             raise ClusterError(
-                f"{shards} shards cannot share the {partitions} partitions of {topic!r} evenly: "
-                "take a number of shards that divides them"
+                f"{shards} shards cannot share the {partitions} partitions of {self.spec.topic!r} "
+                "evenly: take a number of shards that divides them"
             )
         self._query_topics.check(self._sink)
 
     def note(self) -> None:
         """Note whose query topic it is, for other graphs. Raises SourceError as `check` does."""
         self._query_topics.note(self._sink)
-
-    def _count(self, topic: str) -> int:
-        try:
-            return self._sink.partitions_of(topic)
-        except SourceError as error:
-            if topic != self.in_queries:
-                raise
-            raise SourceError(f"{error}: {NO_IN_TOPICS}") from None
 
     def mark(self, epoch: int) -> int:
         """Write the markers of an epoch. REQUIRES: `can_mark`. Raises SourceError."""
@@ -132,10 +117,10 @@ def address_of(source: str | os.PathLike[str] | SqliteLog) -> str:
 # What a shard reads --------------------------------------------------------------------------
 
 
-def open_source(spec: ShardSpec, way: str) -> SqliteLog | KafkaSource:
-    """What the shard's pipeline of that way reads, and nothing else. Raises SourceError, also if
-    the topics cannot be shared among the shards."""
-    updates, queries = topics = spec.topics(way)
+def open_source(spec: ShardSpec, direction: str) -> SqliteLog | KafkaSource:
+    """What the shard's pipeline of that direction reads, and nothing else. Raises SourceError, also
+    if the topics cannot be shared among the shards."""
+    updates, queries = topics = spec.topics(direction)
     with _opened(spec, topics, None) as whole:
         counts = [sum(p.topic == topic for p in whole.positions()) for topic in topics]
     if counts[0] % spec.shards or counts[0] != counts[1]:
@@ -158,18 +143,18 @@ def _opened(
     return KafkaSource(spec.brokers, topics, partitions=partitions, settings=spec.kafka_settings)
 
 
-def updates_of(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> set[Partition]:
+def updates_of(source: SqliteLog | KafkaSource, spec: ShardSpec, direction: str) -> set[Partition]:
     """The partitions of updates that it reads."""
-    updates, _ = spec.topics(way)
+    updates, _ = spec.topics(direction)
     return {partition for partition in source.positions() if partition.topic == updates}
 
 
-def check_share(source: SqliteLog | KafkaSource, spec: ShardSpec, way: str) -> None:
+def check_share(source: SqliteLog | KafkaSource, spec: ShardSpec, direction: str) -> None:
     """Raise SourceError if one of an embedded log's topics has more partitions by now than it was
     opened with: one that was never written to may still be made larger."""
     if not isinstance(source, SqliteLog):
         return
-    for topic in spec.topics(way):
+    for topic in spec.topics(direction):
         count = source.partitions_of(topic)
         read = sum(partition.topic == topic for partition in source.positions())
         if count != read * spec.shards:

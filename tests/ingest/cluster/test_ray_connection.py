@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,12 @@ AT_ONCE_S = 60.0
 ROOT = Path(__file__).parents[3]
 CONNECTS = """
 import json, sys, time
-from ingest.cluster import ray_door
+from ingest.cluster import ray_connection
 from ingest.errors import ClusterError
-ray_door.ANSWER_TIMEOUT_S = 1.0
+ray_connection.ANSWER_TIMEOUT_S = 1.0
 began, told = time.monotonic(), None
 try:
-    ray_door.connected("lpma")
+    ray_connection.connected("lpma")
 except ClusterError as error:
     told = str(error)
 print(json.dumps([time.monotonic() - began, told]))
@@ -81,7 +83,7 @@ def test_something_else_listens(listener: socket.socket) -> None:
 def test_no_head_is_named(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
     """One is looked for here, and one is started if there is none; not if there was one."""
     ray = pytest.importorskip("ray")
-    from ingest.cluster import ray_door
+    from ingest.cluster import ray_connection
 
     if given is None:
         monkeypatch.delenv("RAY_ADDRESS", raising=False)
@@ -89,22 +91,41 @@ def test_no_head_is_named(monkeypatch: pytest.MonkeyPatch, given: str | None) ->
         monkeypatch.setenv("RAY_ADDRESS", given)
     begun: list[str] = []
     monkeypatch.setattr(ray, "init", lambda address, **_: begun.append(address))
-    monkeypatch.setattr(ray_door, "canonicalize_bootstrap_address_or_die", nowhere)
-    ray_door._connect("lpma")
+    monkeypatch.setattr(ray_connection, "canonicalize_bootstrap_address_or_die", nowhere)
+    ray_connection._connect("lpma")
     left_to_ray = given == "ray://h:1"
     assert begun == (["auto"] if left_to_ray else ["local"])
     if not left_to_ray and given != "local":
         monkeypatch.setattr(
-            ray_door, "canonicalize_bootstrap_address_or_die", lambda _: "127.0.0.1:1"
+            ray_connection, "canonicalize_bootstrap_address_or_die", lambda _: "127.0.0.1:1"
         )
         told = "of the last `ray start` here.*refused.*or end what is left with `ray stop`"
         with pytest.raises(ConnectionError, match=told):
-            ray_door._connect("lpma")
+            ray_connection._connect("lpma")
         assert begun == ["local"]
 
 
 def nowhere(address: str) -> str:
     raise ConnectionError("there is none")
+
+
+@pytest.mark.parametrize("before", [lambda *_: None, signal.SIG_DFL])
+def test_a_handler_of_somebody_else_is_put_back(before: Any) -> None:
+    """Ray puts its own there, which stays where there was none."""
+    pytest.importorskip("ray")
+    from ingest.cluster import ray_connection
+
+    def of_ray(*_: object) -> None: ...
+
+    kept = signal.signal(signal.SIGTERM, before)
+    try:
+        with suppress(ConnectionError), ray_connection._keeping_handler():
+            signal.signal(signal.SIGTERM, of_ray)
+            raise ConnectionError
+        expected = of_ray if before is signal.SIG_DFL else before
+        assert signal.getsignal(signal.SIGTERM) is expected
+    finally:
+        signal.signal(signal.SIGTERM, kept)
 
 
 def test_a_head_that_wants_a_token(ray_cluster: Any) -> None:

@@ -46,7 +46,7 @@ from ..types import Array, Names, Record
 from .owners import EVERYWHERE, NOWHERE, Spread, owners_in
 
 
-class Way(Enum):
+class Direction(Enum):
     """From which ends edges are written."""
 
     OUT = "by source"
@@ -70,15 +70,17 @@ class Part(NamedTuple):
         return Part(self.number, self.src[start:stop], self.dst[start:stop], *columns)
 
 
-def split(columns: Columns, src: Array, dst: Array, partitions: int, way: Way) -> Iterator[Part]:
+def split(
+    columns: Columns, src: Array, dst: Array, partitions: int, direction: Direction
+) -> Iterator[Part]:
     """The rows of `columns` by partition, without the partitions that get none. src, dst: the ends,
     of one type.
 
     REQUIRES: updates, on the host. ENSURES: invariants 1 to 3."""
-    if way is Way.IN:
+    if direction is Direction.IN:
         src, dst = _turned_round(columns, src, dst)
     own, twins = owners_in(src, partitions), None
-    if way is Way.BOTH:
+    if direction is Direction.BOTH:
         twins = owners_in(dst, partitions)
         twins[src == dst] = NOWHERE
     if not columns.edges_only:

@@ -1,7 +1,8 @@
 """The engine "ray": an actor of Ray for each shard, on whatever machines Ray has.
 
 Idea: Ray places, starts again and carries; what a shard knows it has from its own checkpoint and
-from the log. An actor is a `ShardHost`, so a shard that fails is started again within its process,
+from the log. An actor is a `ShardSupervisor`, so a shard that fails is started again within its
+process,
 and a process that dies is started again by Ray, on another machine if its own is gone.
 
 Actors are named and detached: they outlive the driver, and go on applying and answering while it is
@@ -39,15 +40,15 @@ from ..errors import ClusterError, EngineLost
 from ..events import LOGGER, JsonLines
 from ..process import pass_the_lock_on_soon
 from .engine import Engine, Handle, call_all
-from .host import ShardHost
 from .niceness import take_usual_priority
 from .reply_boxes import RemoteWorkers, ReplyBoxes
+from .supervisor import ShardSupervisor
 
 try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-    from .ray_door import HOW_TO_GO_ON, Head, connected
+    from .ray_connection import HOW_TO_GO_ON, Head, connected
 except ImportError as error:
     raise ClusterError(f'engine "ray" needs Ray ({error}): {how_to_install("ray")}') from error
 
@@ -80,8 +81,8 @@ def _log_events() -> None:
         LOGGER.setLevel(logging.INFO)
 
 
-class _ShardActor(ShardHost):
-    """A host as an actor."""
+class _ShardActor(ShardSupervisor):
+    """A supervisor as an actor."""
 
     def __init__(self, spec: ShardSpec, make: Any = None) -> None:
         _log_events()

@@ -1,4 +1,5 @@
-"""Where a shard lives: made, watched, and made again when it fails. The same for every engine.
+"""What keeps a shard running: it is made, watched, and made again when it fails. The same for every
+engine.
 
 Idea: a shard that fails has lost nothing, since its checkpoint, its journal and the log hold all
 of it. So the cure for any failure is another `Shard` of the same specification, which resumes. The
@@ -6,8 +7,8 @@ pause before it doubles while starts keep failing. What failed, and how often, s
 that an operator sees why a shard does not come up.
 
 Invariants:
-1. At most one shard of a host has its directory: a new one is made after the last one has closed
-   or was killed.
+1. At most one shard of a supervisor has its directory: a new one is made after the last one has
+   closed or was killed.
 2. `status` answers at once, whatever the shard does.
 3. After `end` nothing is started again.
 """
@@ -37,12 +38,13 @@ STEADY_S = 1.0  # a shard that ran so long starts again after the first pause
 
 
 @dataclass(frozen=True)
-class HostStatus:
-    """What a host says of its shard. starts: how often it began to make one. failures: how many of
-    those failed in a row, up to now. problem: what went wrong last; it stays after the cure."""
+class SupervisorStatus:
+    """What a supervisor says of its shard. starts: how often it began to make one. failures: how
+    many of those failed in a row, up to now. problem: what went wrong last; it stays after the
+    cure."""
 
     number: int
-    host: str  # random text, new with each host
+    name: str  # random text, new with each supervisor
     pid: int
     starts: int
     failures: int
@@ -50,7 +52,7 @@ class HostStatus:
     shard: ShardStatus | None  # None: none could be made yet
 
 
-class ShardHost:
+class ShardSupervisor:
     """Keeps the shard of `spec` running. Methods may be called from any thread.
 
     make: makes a `Shard`, or what can do the same, not started yet. spoiled: called after a failure
@@ -78,14 +80,14 @@ class ShardHost:
     # What is asked of it -----------------------------------------------------------------------
 
     def ping(self) -> None:
-        """Returns, if the host is there."""
+        """Returns, if the supervisor is there."""
 
     def spec(self) -> ShardSpec:
         return self._spec
 
-    def status(self) -> HostStatus:
+    def status(self) -> SupervisorStatus:
         shard = self._shard
-        return HostStatus(
+        return SupervisorStatus(
             self._spec.number, self._name, os.getpid(), self._starts, self._failures,
             self._problem, None if shard is None else shard.status(),
         )  # fmt: skip
@@ -181,7 +183,7 @@ class ShardHost:
                 self._failures = 0
             elif status.state in ("failed", "stopped"):
                 return status.problem or f"the shard is {status.state}"
-        return "the host ends"
+        return "the supervisor ends"
 
     def _running(self) -> Shard:
         """The shard, if it can be asked."""

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import ingest
 import lpma
 from ingest import PartitionedSink
-from ingest.cluster import rows as rows_module
-from ingest.cluster.rows import Part, Way, split
+from ingest.cluster import routing as routing_module
+from ingest.cluster.routing import Direction, Part, split
 from ingest.cluster.topics import in_topic
 from ingest.types import Names
 from lpma import Columns, Kind
@@ -125,14 +125,14 @@ def test_predecessors_and_successors_have_the_same_times() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("way", list(Way))
+@pytest.mark.parametrize("direction", list(Direction))
 @given(
     partitions=st.sampled_from([1, 2, 7, 255, 256, 300]),
     rows=st.lists(st.tuples(KINDS, IDS, IDS), max_size=40),
 )
 @settings(max_examples=soak(60, 1000), deadline=None)
 def test_rows_go_where_the_owners_are_in_their_order(
-    way: Way, partitions: int, rows: list[tuple[int, int, int]]
+    direction: Direction, partitions: int, rows: list[tuple[int, int, int]]
 ) -> None:
     """Against one row after the other (splitting 1 to 3)."""
     kind, src, dst = ([row[i] for row in rows] for i in range(3))
@@ -150,12 +150,12 @@ def test_rows_go_where_the_owners_are_in_their_order(
         elif k == Kind.ADD_VERTEX:
             put(u, (k, u, place))
         else:
-            if way is not Way.IN:
+            if direction is not Direction.IN:
                 put(u, (k, u, v, place))
-            if way is Way.IN or (way is Way.BOTH and u != v):
+            if direction is Direction.IN or (direction is Direction.BOTH and u != v):
                 put(v, (k, v, u, place))
     found = {}
-    for part in split(columns, columns.src, columns.dst, partitions, way):
+    for part in split(columns, columns.src, columns.dst, partitions, direction):
         found[part.number] = list(rows_in(part))
     assert found == expected
     assert list(found) == sorted(found)
@@ -175,7 +175,7 @@ def test_parts_are_cut_into_records_that_brokers_take() -> None:
     rows = 200_000
     ids = np.arange(rows, dtype=np.uint32)
     part = Part(0, ids, ids, np.ones(rows, np.uint8), ids / 2, ids.astype(np.int64))
-    values = rows_module.encoded(part, names=False, producer="shop", seq=7)
+    values = routing_module.encoded(part, names=False, producer="shop", seq=7)
     assert max(map(len, values)) < 600_000
     records = [ingest.decode_record(value) for value in values]
     assert [record.seq for record in records] == list(range(7, 7 + len(values)))
@@ -188,11 +188,11 @@ def test_parts_are_cut_into_records_that_brokers_take() -> None:
 def test_records_of_text_are_cut_by_bytes_and_rows(
     long: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows_module, "PIECE_BYTES", 8192)
-    monkeypatch.setattr(rows_module, "MAX_TEXT_ROWS", 50)
+    monkeypatch.setattr(routing_module, "PIECE_BYTES", 8192)
+    monkeypatch.setattr(routing_module, "MAX_TEXT_ROWS", 50)
     src = named([f"{i:d}".rjust(long, "ż")[:long] for i in range(300)])
     part = Part(0, src, src, None, None, None)
-    values = rows_module.encoded(part, names=True)
+    values = routing_module.encoded(part, names=True)
     decoded = [ingest.decode_record(value, names=True) for value in values]
     names = [record.names.src.tolist() for record in decoded if record.names]
     assert list(chain.from_iterable(names)) == src.tolist()

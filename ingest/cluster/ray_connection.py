@@ -24,8 +24,12 @@ says nothing beside RAY_ADDRESS. In any other case Ray itself looks for a token 
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import ray
 from ray._private import worker
@@ -51,12 +55,25 @@ def connected(namespace: str) -> Head:
     that is started here, and ends with this process. Raises ClusterError."""
     if not ray.is_initialized():
         try:
-            _connect(namespace)
+            with _keeping_handler():
+                _connect(namespace)
         except (RayError, OSError, RuntimeError, ValueError) as error:
             raise ClusterError(f"Ray cannot be reached or started: {_told(error)}") from error
     node = worker._global_node  # none of a client's
     raylet = None if node is None else f"{node.node_ip_address}:{node.node_manager_port}"
     return Head(ray.get_runtime_context().gcs_address, raylet)
+
+
+@contextmanager
+def _keeping_handler() -> Iterator[None]:
+    """Within, Ray may take over SIGTERM, to end itself with the process. A handler that somebody
+    else had set, who sees to that, is put back."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _connect(namespace: str) -> None:
