@@ -155,7 +155,7 @@ def configured(
             given |= {name: value for name, value in found.items() if name not in wins}
             if remembers:
                 known_here = {key: entry for key, entry in known.items() if _is_remembered(key)}
-                given = _recalled(known_here, given, wins | found.keys())
+                given = _recalled(known_here, given, wins | found.keys(), begins=write_config)
                 given["remember"] = functools.partial(_remember, known_here, dict(given))
             if write_config:
                 typer.echo(_written(known, given), nl=False)
@@ -389,10 +389,11 @@ def _is_remembered(key: str) -> bool:
 
 
 def _recalled(
-    known: Mapping[str, Entry], given: dict[str, Any], said: Collection[str]
+    known: Mapping[str, Entry], given: dict[str, Any], said: Collection[str], *, begins: bool
 ) -> dict[str, Any]:
     """The parameters of a command that names no source but the directory of its checkpoints: what
-    is not `said` is as it was last. What is said, and differs, is told."""
+    is not `said` is as it was last. What is said, and differs, is told. begins: there need be no
+    last time. Raises typer.BadParameter."""
     directory = given.get("checkpoint")
     sources = [
         entry.name for key, entry in known.items() if key in ("source.path", "kafka.servers")
@@ -401,7 +402,11 @@ def _recalled(
         return given
     path = directory / MEMORY
     if not path.is_file():
-        return given
+        if begins:
+            return given
+        what = "does not say how its stream is read" if directory.exists() else "does not exist"
+        hint = "give what is read, a SOURCE or --kafka"
+        raise _bad(f"the directory {directory} {what}: {hint}", "--checkpoint")
     before = _from_file(path, known, set())
     for key, entry in known.items():
         was, now = (values.get(entry.name, entry.default) for values in (before, given))

@@ -266,22 +266,12 @@ class Screen:
 
     def __enter__(self) -> Screen:
         if self._console.is_terminal:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-            )
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._bars = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                console=self._console,
-                transient=True,
-            )
+                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"),
+                TimeElapsedColumn(), console=self._console, transient=True,
+            )  # fmt: skip
             self._bars.start()
         return self
 
@@ -294,16 +284,21 @@ class Screen:
         """Print a line above the bars."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def progress(self, what: str, done: int, total: int | None, note: str = "") -> None:
+    def progress(
+        self, what: str, done: int, total: int | None, note: str = "", share: float | None = None
+    ) -> None:
         """Move the bar called `what`: it appears when first named, and disappears when all is done.
-        `note` stands next to its name."""
+        `note` stands next to its name. share: of what is read, where the total is not known."""
         if self._bars is None:
             return
+        said = f"{done:,}" if total is None else f"{done:,}/{total:,}"
+        said += "" if share is None else f", {share:.0%} of the file"
         with self._lock:
             if what not in self._tasks:
-                self._tasks[what] = self._bars.add_task(what, total=total)
-            unfinished = total is None or done < total
+                self._tasks[what] = self._bars.add_task(what, total=None, said=said)
+            known = total is not None or share is not None
             self._bars.update(
-                self._tasks[what], completed=done, total=total, visible=unfinished,
-                description=f"{what}{note}",
+                self._tasks[what], completed=done if share is None else share,
+                total=(total if share is None else 1) if known else None, said=said,
+                visible=total is None or done < total, description=f"{what}{note}",
             )  # fmt: skip

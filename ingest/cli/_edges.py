@@ -20,9 +20,11 @@ from .. import graphs
 from ..graphs import BATCH_SIZE
 from ..sources.files.edges import EdgeFile
 from ..sources.files.left_out import LeftOut
+from ..sources.files.unpacking import share_read
 from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
+from ._recent import RecentOptions
 from ._targets import TargetError, is_stream
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Edges:
     pieces: Iterator[Columns]
     total: int | None
     directed: bool
+    timed: bool  # whether it says when an operation was
     file: EdgeFile | None = None
     held: Any = None  # what goes when this does
 
@@ -49,6 +52,11 @@ class Edges:
     def left(self) -> int | None:
         """How many vertices the left side has, if there are two kinds."""
         return None if self.file is None else self.file.left
+
+    @property
+    def share(self) -> float | None:
+        """How much of a file has been read."""
+        return None if self.file is None else share_read(self.file.path)
 
     @property
     def left_out(self) -> LeftOut:
@@ -64,18 +72,23 @@ def load_graph(
     source: str,
     directed: bool | None,
     options: FileOptions,
+    recent: RecentOptions,
     device: str,
     screen: Screen,
     accept_bad: float | None = None,
 ) -> tuple[lpma.Graph, VertexNames]:
-    """A graph of what `load` takes, with its defaults but for times, and not saved."""
+    """A graph of what `load` takes, with its defaults, and not saved; with times only where edges
+    are told by them."""
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
+    recent.check_recent(edges.timed)
     graph = lpma.Graph(
-        device=device, directed=edges.directed, times=False, names=edges.named, left=edges.left
-    )
+        device=device, directed=edges.directed, times=recent.names_recent is not None,
+        names=edges.named, left=edges.left,
+    )  # fmt: skip
     fill(graph, edges, BATCH_SIZE, False, screen, accept_bad)
+    recent.keep_recent(graph, screen)
     return graph, VertexNames(graph.names)
 
 
@@ -94,7 +107,7 @@ def fill(
     Raises TargetError on a bad line if `strict`, or if too many of a file's are bad: more than the
     share accept_bad, None: one in a hundred, and ten."""
     for filled in graphs.fill(graph, edges.pieces, edges.file, batch_size):
-        screen.progress("load", filled.operations, edges.total)
+        screen.progress("load", filled.operations, edges.total, share=edges.share)
     left_out, operations, rounded = edges.left_out, filled.operations, filled.rounded
     if edges.total is None and filled.is_empty:
         raise TargetError(left_out.nothing_of(edges.what))
@@ -145,13 +158,15 @@ def find_edges(
         except generators.GeneratorError as error:
             raise typer.BadParameter(str(error), param_hint="SOURCE") from error
         road = source.startswith("grid")
-        return Edges(source, iter([made]), len(made), not road if directed is None else directed)
+        is_directed = not road if directed is None else directed
+        return Edges(source, iter([made]), len(made), is_directed, made.time is not None)
     if source not in datasets.names() and ("/" in source or Path(source).suffix):
         raise TargetError(f"{source}: no such file")
     graph = datasets.load(source, download=download, verify=verify, progress=screen.progress)
     made = graph.columns()
+    is_directed = graph.directed if directed is None else directed
     what = f"{source} ({graph.path})"
-    return Edges(what, iter([made]), len(made), graph.directed if directed is None else directed)
+    return Edges(what, iter([made]), len(made), is_directed, made.time is not None)
 
 
 def _of_stdin(folder: Path) -> Path:
@@ -175,4 +190,4 @@ def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen:
     what = "stdin" if path.name == "stdin" else str(path)
     if file.sides is not None and (note := file.sides.note()):
         screen.say(note)
-    return Edges(what, iter(file), None, is_directed, file)
+    return Edges(what, iter(file), None, is_directed, "time" in file.reading.places, file)

@@ -17,7 +17,7 @@ from ._config import Table, in_file
 from ._console import JsonOption
 from ._file_options import FileOptions
 from ._options import CHECKPOINTS, KAFKA, KAFKA_TABLE, KafkaConfig, given
-from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
+from ._origin import FROM_OFFSETS, Origin, Starts, read_starts
 from ._serve_options import SERVING
 from ._typer import option
 
@@ -196,7 +196,7 @@ class CheckpointOptions:
         "one a day for 7 days. '' keeps none. (default: as the stream did so far)",
     )  # fmt: skip
     from_store: Path | None = _checkpoint_option(
-        FROM_STORE, metavar="STORE",
+        "--from-store", metavar="STORE",
         help="Begin with this saved store instead of an empty graph. The stream is read from its "
         "earliest record, unless --from-offsets says otherwise.",
     )  # fmt: skip
@@ -220,8 +220,9 @@ class CheckpointOptions:
         if self.checkpoint is None and (found or lost):
             raise typer.BadParameter(
                 "needed by checkpoints.interval, checkpoints.operations, checkpoints.keep, "
-                "--accept-gap and --accept-journal-loss", param_hint="--checkpoint",
-            )  # fmt: skip
+                "checkpoints.accept_gap and checkpoints.accept_journal_loss",
+                param_hint="--checkpoint",
+            )
         return found
 
 
@@ -306,7 +307,6 @@ class StreamOptions:
     rate: float | None = option(
         "--rate", min=0.001, help="Read a file at this many operations per second."
     )
-    verbose: bool = option("--verbose", "-v", default=False, help="Show all figures at the end.")
     as_json: JsonOption = False
 
     @property

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # What the title, the lines before or `lpma info` say.
 DETAILS = {
-    "source", "resumed", "rejected", "stages", "device", "rows", "density", "header", "columns",
-    "by_name", "unused_columns",
+    "source", "resumed", "rejected", "rejected_by", "first_rejected", "stages", "device", "rows",
+    "density", "header", "columns", "by_name", "unused_columns",
 }  # fmt: skip
 
 
@@ -119,12 +119,10 @@ def tell_unit(reading: Reading, window: str | None, width: int | None, screen: S
         )
 
 
-def readable(document: dict[str, Any], verbose: bool) -> dict[str, Any]:
-    """A document of `lpma ingest` for people: nested values in words; unless `verbose`, without
-    what was said before or is nothing."""
+def readable(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of `lpma ingest` for people: nested values in words, without what was said before
+    or is nothing."""
     rows = _in_words(document)
-    if verbose:
-        return rows
     if rows.get("total_operations") == rows.get("operations"):
         rows.pop("total_operations", None)
     return {name: value for name, value in rows.items() if value and name not in DETAILS}
@@ -144,13 +142,6 @@ def _in_words(document: dict[str, Any]) -> dict[str, Any]:
         )
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = format_counts(gaps)
-    for name in ("rejected_by", "first_rejected"):  # already shown
-        rows.pop(name, None)
-    if "columns" in rows:
-        columns = rows["columns"].items()
-        rows["columns"] = ", ".join(f"{name} → {field}" for field, name in columns)
-    if "unused_columns" in rows:
-        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
     for letter in rows.pop("examples", []):
         place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
         rows[f"bad: {place}"] = letter["reason"]
@@ -159,6 +150,4 @@ def _in_words(document: dict[str, Any]) -> dict[str, Any]:
         for place in rows["lag"]
     ]
     rows["lag"] = ", ".join(behind) or None
-    if "stages" in rows:
-        rows["stages"] = ", ".join(f"{name} {s:.3g} s" for name, s in rows["stages"].items())
     return rows

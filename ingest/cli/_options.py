@@ -93,7 +93,8 @@ def kafka_settings(config: Path | None, table: Table | None) -> dict[str, Any]:
     return settings
 
 
-RARE_OF_GRAPH = "times", "strategy", "segment_size"  # keys of `lpma ingest` without an option
+# Keys of `lpma ingest` without an option.
+RARE_OF_GRAPH = "weight_dtype", "times", "strategy", "segment_size"
 
 
 @in_file(

@@ -35,7 +35,7 @@ from ._file_options import FileOptions
 from ._options import kafka_settings
 from ._targets import TargetError, is_log
 
-FROM_OFFSETS, FROM_STORE = "--from-offsets", "--from-store"
+FROM_OFFSETS, FROM_STORE = "--from-offsets", "graph.from_store"
 GO_ON = "Nothing was written; --accept-bad goes on all the same"
 _ITEM = re.compile(r"(?:(?P<topic>[\w.-]+)(?::(?P<number>\d{1,9}))?=)?(?P<where>[^=:]+)", re.ASCII)
 
@@ -61,7 +61,7 @@ class Origin:
             raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
         if self.kafka is None and (self.topics or self.config or self.settings or self.group):
             raise typer.BadParameter(
-                "--topic, --group and --kafka-config need it", param_hint="--kafka"
+                "--topic, --kafka-config and kafka.group need it", param_hint="--kafka"
             )
         said = self.file.said(of_fields=False)
         if self.is_log and (said is not None or self.rate is not None):

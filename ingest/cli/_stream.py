@@ -70,7 +70,7 @@ class Stream:
             used = [
                 ("what is read", path), ("the file of --save", save),
                 ("the file of outputs.statistics", options.statistics),
-                ("the file of --from-store", self.checkpointing.from_store),
+                ("the file of graph.from_store", self.checkpointing.from_store),
                 ("the file of --kafka-config", self.endpoints.kafka_config),
             ]  # fmt: skip
             if path is not None:

@@ -28,12 +28,14 @@ from ._results import shared_out, tracked
 from ._serve_options import TLS_AND_NAMES, ServeOptions
 from ._stream import Stream
 
-# Options of other commands, or of earlier releases, that are keys of the file here.
+# Options of other commands, or of earlier releases, that are keys of the file here. What is left is
+# what somebody types in a first week.
 RARE = (
-    *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight",
-    "default_kind", "late", "max_lateness", "window_time", "reply_topics", "dead_letter_topic",
-    "keep_checkpoints", "statistics", "metrics", "updates_topic", "rate", "kind_map", "decimal",
-    "thousands", "format", "bipartite", *TLS_AND_NAMES,
+    *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight", "default_kind",
+    "late", "max_lateness", "window_time", "group", "reply_topics", "dead_letter_topic",
+    "from_store", "keep_checkpoints", "accept_gap", "accept_journal_loss", "statistics", "metrics",
+    "updates_topic", "rate", "log_json", "kind_map", "decimal", "thousands", "format", "bipartite",
+    "token_file", "write_token_file", "insecure", *TLS_AND_NAMES,
 )  # fmt: skip
 
 
@@ -96,7 +98,7 @@ def ingest(
         if not origin.is_log:
             document |= file_facts(log, left_out, screen, options.dry_run)
     did = "counted" if options.dry_run else "ingested"
-    report(options.as_json, document, f"{did} {origin}", readable(document, options.verbose))
+    report(options.as_json, document, f"{did} {origin}", readable(document))
 
 
 def _asked_of_figures(

@@ -16,13 +16,14 @@ from ._console import JsonOption, Screen, failing_in_one_line, format_counts, re
 from ._edges import fill, find_edges
 from ._file_options import AcceptBad, FileOptions
 from ._options import GraphOptions
+from ._recent import RecentOptions
 from ._targets import graph_facts
 from ._typer import sharing
 
 
 @dataclass(frozen=True)
-class LoadOptions(GraphOptions, FileOptions):
-    """How the file is read that a graph is made of, and how the graph is made."""
+class LoadOptions(GraphOptions, FileOptions, RecentOptions):
+    """How the file is read that a graph is made of, how the graph is made, and which edges stay."""
 
 
 @failing_in_one_line
@@ -61,9 +62,11 @@ def load(
     check_apart(store, source)
     with Screen() as screen:
         edges = find_edges(source, options.directed, options, screen, download, verify)
+        options.check_recent(edges.timed and asked.get("times", True))
         made = {"directed": edges.directed, "names": edges.named, "left": edges.left, **asked}
         graph = lpma.Graph(device=options.device, **made)
         operations, seconds = fill(graph, edges, batch_size, strict, screen, accept_bad)
+        options.keep_recent(graph, screen)
         graph.save(store)
     names = VertexNames(graph.names).count
     document = {

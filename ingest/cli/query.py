@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lpma import Kind, Neighbors
+from lpma import Kind
 
 from ..state.vertex_names import name_of, word_of
 from ..types import QUERIES, REPLIES, Name
@@ -134,7 +134,8 @@ def _neighbors(
 
     with options.of(store) as graph:
         names = [name_of(word) for word in words]
-        results = _rows(names, graph.neighbors(kind, names, steps))
+        answers = graph.neighbors(kind, names, steps)
+        results = [{"vertex": v, **found} for v, found in zip(names, answers, strict=True)]
         absent = _absent(graph, [result["vertex"] for result in results if not result["ids"]])
         for result in results:
             result["present"] = result["vertex"] not in absent
@@ -143,21 +144,8 @@ def _neighbors(
 
 def _absent(graph: Graph, vertices: list[Name]) -> set[Name]:
     """Which of these are no vertices."""
-    found = graph.values(Kind.VERTEX, vertices).tolist() if vertices else []
+    found = graph.values(Kind.VERTEX, vertices) if vertices else []
     return {v for v, is_there in zip(vertices, found, strict=True) if not is_there}
-
-
-def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
-    """The neighbours of each vertex, with their weights and times if the graph has them."""
-    results = []
-    for i, vertex in enumerate(vertices):
-        rows = slice(int(answer.indptr[i]), int(answer.indptr[i + 1]))
-        result: dict[str, Any] = {"vertex": vertex, "ids": answer.ids[rows].tolist()}
-        for name, column in (("weight", answer.weights), ("time", answer.times)):
-            if column is not None:
-                result[name] = column[rows].tolist()
-        results.append(result)
-    return results
 
 
 @app.command("successors")
@@ -205,7 +193,7 @@ def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
 
     with options.of(store) as graph:
         names = [name_of(word) for word in vertices]
-        degrees = graph.values(Kind.DEGREE, names).tolist()
+        degrees = graph.values(Kind.DEGREE, names)
         absent = _absent(graph, [v for v, n in zip(names, degrees, strict=True) if n == 0])
         results = [
             {"vertex": v, "degree": count, "present": v not in absent}
@@ -226,6 +214,6 @@ def vertex(store: Target, vertices: Words, options: QueryOptions) -> None:
 
     with options.of(store) as graph:
         names = [name_of(word) for word in vertices]
-        found = graph.values(Kind.VERTEX, names).tolist()
+        found = graph.values(Kind.VERTEX, names)
         results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
         _tell(options, graph, "vertex", results, lines_of)

@@ -15,6 +15,7 @@ from .._as_of import AsOfOptions, open_as_of
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import AcceptBad, FileOptions
+from .._recent import RecentOptions
 from .._targets import is_store
 from .._typer import option
 
@@ -39,7 +40,7 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadOptions(AsOfOptions, FileOptions):
+class ReadOptions(AsOfOptions, FileOptions, RecentOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
@@ -166,11 +167,16 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, 
     path, directed = Path(target), options.directed
     if not path.is_dir() and not is_store(path):
         options.check_unused(target)
-        return load_graph(target, directed, options, options.device, screen, options.accept_bad)
+        return load_graph(
+            target, directed, options, options, options.device, screen, options.accept_bad
+        )
     said = options.said() if directed is None else "--directed/--undirected"
     if said is not None:
         raise typer.BadParameter(f"{target} is a store already", param_hint=said)
-    opened = open_as_of(path, options.device, options, contents=True)
+    opened = open_as_of(path, options.device, options, contents=options.names_recent is None)
+    if options.names_recent is not None:
+        options.check_recent(opened.graph.has_times)
+        options.keep_recent(opened.graph, screen)
     return opened.graph, opened.names
 
 

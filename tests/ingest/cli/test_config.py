@@ -16,7 +16,7 @@ from ingest.errors import SourceError
 from ingest.sources.kafka.config import settings_of
 from tests.support.command_line import document, run
 
-FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids", "verbose"}
+FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids"}
 
 
 def written(folder: Path, text: str, name: str = "stream.toml") -> Path:
@@ -72,12 +72,13 @@ results = {track = ["core", "triangles"], alerts = ["core >= 3"]}
 def test_what_is_written_says_the_same_again(tmp_path: Path) -> None:
     given = [
         "ingest", "--kafka", "h:1", "--topic", "a", "--topic", 'b "c"', "-c", tmp_path / "state",
-        "--undirected", "--weight-dtype", "float64", "--source", "user", "--window", "24h",
-        "--names", "--accept-gap", "--track", "core", "--alert", "core >= 2", "--serve", 8080,
+        "--undirected", "--source", "user", "--window", "24h",
+        "--names", "--track", "core", "--alert", "core >= 2", "--serve", 8080,
         "--follow", "--from-offsets", "earliest",
     ]  # fmt: skip
     for key in (
-        "graph.times=false", "graph.segment_size=8", "graph.strategy=bottom-up",
+        "graph.weight_dtype=float64", "checkpoints.accept_gap=true", "graph.times=false",
+        "graph.segment_size=8", "graph.strategy=bottom-up",
         "fields.default_weight=2.5", "records.late=dead-letter", "records.max_lateness=7",
         "checkpoints.interval=0.5", "checkpoints.keep=1h=24", "serve.allow_hosts=x",
         "batches.interval=0.25", "outputs.reply_topics=r",
@@ -272,6 +273,10 @@ def test_a_wrong_key_is_told(said: str, told: str) -> None:
     ("ingest", "--ids", "records.names"), ("serve", "--tls-cert", "serve.tls_cert"),
     ("ingest", "--rate", "file.rate"), ("ingest", "--decimal", "file.decimal"),
     ("ingest", "--kind-map", "fields.kinds"), ("ingest", "--max-hops", "batches.max_hops"),
+    ("ingest", "--weight-dtype", "graph.weight_dtype"), ("ingest", "--group", "kafka.group"),
+    ("ingest", "--from-store", "graph.from_store"), ("ingest", "--insecure", "serve.insecure"),
+    ("ingest", "--accept-gap", "checkpoints.accept_gap"), ("ingest", "--log-json", "run.log_json"),
+    ("ingest", "--token-file", "serve.token_file"),
 ])  # fmt: skip
 def test_an_option_that_went_names_its_key(command: str, option: str, key: str) -> None:
     told = run(command, "x.log", option, "x", status=2).stderr

@@ -188,11 +188,11 @@ def test_from_offsets(topics: Topics, tmp_path: Path, form: str) -> None:
 
 def test_a_group_is_told(topics: Topics, tmp_path: Path) -> None:
     group = "told-by-a-command"
-    run(*topics.ingest, "--checkpoint", tmp_path / "state", "--group", group)
+    run(*topics.ingest, "--checkpoint", tmp_path / "state", "--set", f"kafka.group={group}")
     lags = group_lags(topics.bootstrap, group)
     assert lags
     assert set(lags.values()) == {0}
-    run("ingest", tmp_path / "a.csv", "--group", group, status=2)
+    run("ingest", tmp_path / "a.csv", "--set", f"kafka.group={group}", status=2)
 
 
 def test_from_offsets_that_are_not_there(topics: Topics, tmp_path: Path) -> None:
@@ -246,7 +246,8 @@ def test_bad_usage(topics: Topics, tmp_path: Path) -> None:
 @pytest.fixture
 def followed(topics: Topics, tmp_path: Path) -> Iterator[tuple[Topics, Path, list[Any]]]:
     """A process that ingests as it comes, and the command it was started by."""
-    command = [*topics.ingest, "-c", tmp_path / "c", "--follow", "--log-json", "--json"]
+    command = [*topics.ingest, "-c", tmp_path / "c", "--set", "run.log_json=true"]
+    command += ["--follow", "--json"]
     process = subprocess.Popen(
         command_line(*command), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -275,7 +276,7 @@ def test_killed_and_resumed_while_it_is_asked(
     process.kill()
     process.wait()
     topics.produce(topics.updates, ingest.encode_row(0, 9))
-    rest = document(*[c for c in command if c not in ("--follow", "--log-json", "--json")])
+    rest = document(*[c for c in command if c not in ("--follow", "--json")])
     assert rest["resumed"]
     assert (rest["total_operations"], rest["edges"]) == (9, 6)
     found = document("query", "successors", directory, 0)["results"]

@@ -154,7 +154,7 @@ def test_an_insecure_address_is_said_aloud() -> None:
 @pytest.mark.parametrize(
     "options, status, said",
     [
-        (["--address", "0.0.0.0:0"], 1, "--insecure"),
+        (["--address", "0.0.0.0:0"], 1, "serve.insecure"),
         (["--address", "nonsense"], 2, "give a port"),
         (["--address", "0", "--token-file", "none"], 1, "no such file"),
         (["--address", "0", "--token-file", "weak"], 1, "openssl rand"),

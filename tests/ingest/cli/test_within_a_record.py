@@ -58,7 +58,8 @@ def test_the_recipe_for_another_window(log: Path, tmp_path: Path, limit: int) ->
         with SqliteLog(log) as source, Pipeline(source, lpma.Graph(device="cpu"), state):
             pass
     where = f"updates:0={place(state)}"
-    begin = ["ingest", log, "-c", other, "--from-store", state, "--from-offsets", where]
+    begin = ["ingest", log, "-c", other, "--set", f"graph.from_store={state}"]
+    begin += ["--from-offsets", where]
     run(*begin, "--window", "24h", "--batch-size", 2, "--limit", 1)
     run("ingest", log, "-c", other)
     assert edges(other) == edges(whole)
@@ -100,7 +101,8 @@ def test_rows_are_not_counted_under_a_late_policy(log: Path, tmp_path: Path) -> 
     state, other = tmp_path / "state", tmp_path / "other"
     run("ingest", log, "-c", state, "--limit", 5, *late)
     begin = ["ingest", log, "-c", other, "--from-offsets", "updates:0=1+4"]
-    for more, said in ((["--from-store", state], "first let it read on"), (late, "late='apply'")):
+    begun = ["--set", f"graph.from_store={state}"]
+    for more, said in ((begun, "first let it read on"), (late, "late='apply'")):
         assert said in run(*begin, *more, status=1).stderr
     assert not other.exists()
 
