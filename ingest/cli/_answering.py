@@ -68,12 +68,12 @@ def answering(
             settings = None if config is None else read_settings(config)
             brokers = target.removeprefix(KAFKA)
             client = Client.kafka(brokers, settings=settings, **options)
-            yield Live(opened.enter_context(client))
+            yield Live(opened.enter_context(client), query_topic)
         else:
             from ..sources import SqliteLog
 
             log = opened.enter_context(SqliteLog(target))
-            yield Live(opened.enter_context(Client(log, **options)))
+            yield Live(opened.enter_context(Client(log, **options)), query_topic)
 
 
 class Stored:
@@ -112,8 +112,10 @@ class Live:
     """The same, answered by a running pipeline. `version` and `time` are those of the last answer,
     since each answer has its own place in the stream."""
 
-    def __init__(self, client: Queries) -> None:
+    def __init__(self, client: Queries, query_topic: str | None = None) -> None:
+        """query_topic: where queries are written; None: nowhere, but asked over HTTP."""
         self._client = client
+        self._query_topic = query_topic
         self.version = 0
         self.time = 0
 
@@ -130,7 +132,7 @@ class Live:
         for vertex in vertices:
             ask = Ask(kind, vertex, steps=steps if kind is Kind.HOPS else None)
             found: Columns = {}
-            with _saying_who_knows_names([ask]):
+            with self._explaining([ask]):
                 for reply in self._client.pages(ask):
                     for name, column in _columns(reply.answer).items():
                         found.setdefault(name, []).extend(column)
@@ -138,13 +140,31 @@ class Live:
             yield found
 
     def _asked(self, queries: list[Ask]) -> list[Any]:
-        with _saying_who_knows_names(queries):
+        with self._explaining(queries):
             replies = self._client.ask_many(queries)
         for reply in replies:
             if reply.error is not None:
                 raise QueryRefused(reply)
         self.version, self.time = replies[-1].version, replies[-1].time
         return [reply.answer for reply in replies]
+
+    @contextmanager
+    def _explaining(self, queries: Sequence[Ask]) -> Iterator[None]:
+        """If a query times out, say what reads it: a pipeline of its topic, and, if it names a
+        vertex, only one with names."""
+        try:
+            yield
+        except QueryTimeout as error:
+            if self._query_topic is None:
+                raise
+            hint = (
+                f"`lpma ingest` reads queries of the topic {self._query_topic} where it is given "
+                f"no --topic, or --topic {self._query_topic} as well"
+            )
+            ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
+            if not all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
+                hint += ", and names where it is given --names"
+            raise QueryTimeout(f"{error} ({hint})", error.replies) from None
 
 
 def _columns(answer: Any) -> Columns:
@@ -153,17 +173,3 @@ def _columns(answer: Any) -> Columns:
     return {
         name: to_host(column).tolist() for name, column in columns.items() if column is not None
     }
-
-
-@contextmanager
-def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
-    """If a query that names a vertex times out, say that only a pipeline with names
-    reads it."""
-    try:
-        yield
-    except QueryTimeout as error:
-        ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
-        if all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
-            raise
-        hint = "does it read names (--names)?"
-        raise QueryTimeout(f"{error} And {hint}", error.replies) from None

@@ -42,6 +42,7 @@ from typer.models import ParameterInfo
 from lpma.file.atomic import atomic_write
 
 from ..settings import Settings
+from ._targets import STDIN
 from ._typer import Command, hints_of, option_of, sharing, showing
 
 Kind = TypeVar("Kind", bound=type[Any])
@@ -360,7 +361,7 @@ def _words(kind: Any) -> list[str]:
 
 def _path(folder: Path, kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str) and value:
-        return folder / value
+        return Path(value) if value == STDIN else folder / value
     raise ValueError("Expected the name of a file")
 
 
@@ -427,7 +428,7 @@ def _remember(known: Mapping[str, Entry], given: Mapping[str, Any]) -> None:
 def _absolute(value: Any) -> Any:
     """With paths that mean the same from every folder."""
     if isinstance(value, Path):
-        return value.absolute()
+        return value if str(value) == STDIN else value.absolute()
     if isinstance(value, Table):
         folder = value.path.parent.absolute()
         paths = {key: str(folder / path) for key, path in value.content.items()

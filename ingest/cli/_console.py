@@ -15,11 +15,14 @@ from contextlib import contextmanager, redirect_stderr
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from ..errors import WordError
 from ._interrupt import INTERRUPTED, noting_interrupts
+
+MOST_COLUMNS = 10_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -211,8 +214,11 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_console() -> Console:
-    """Shows text as it is: input from outside, such as a name, is not markup."""
-    return Console(highlight=False, markup=False, emoji=False)
+    """Shows text as it is: input from outside, such as a name, is not markup. Lines are folded for
+    a terminal, and not in a pipe."""
+    folds = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = None if folds else MOST_COLUMNS
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def show(title: str, rows: dict[str, Any]) -> None:
@@ -226,11 +232,18 @@ def show(title: str, rows: dict[str, Any]) -> None:
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
-    """Print a table of several columns on stdout."""
+    """Print a table of several columns on stdout: where there is no room for it, a row after the
+    other, each with the columns' names."""
+    console = _plain_console()
+    widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
+    if sum(widths) + 2 * len(widths) > console.width:
+        for row in rows:
+            show(f"{header[0]} {row[0]}", dict(zip(header[1:], row[1:], strict=True)))
+        return
     lines = Table(*header, box=None, padding=(0, 1))
     for row in rows:
         lines.add_row(*row)
-    _plain_console().print(lines)
+    console.print(lines)
 
 
 def format_value(value: Any) -> str:

@@ -3,9 +3,6 @@ generator."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +22,7 @@ from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
 from ._recent import RecentOptions
-from ._targets import TargetError, is_stream
+from ._targets import STDIN, TargetError, is_stream, name_of, spooled
 
 if TYPE_CHECKING:
     import lpma
@@ -41,7 +38,6 @@ class Edges:
     directed: bool
     timed: bool  # whether it says when an operation was
     file: EdgeFile | None = None
-    held: Any = None  # what goes when this does
 
     @property
     def named(self) -> bool:
@@ -138,11 +134,8 @@ def find_edges(
     from .. import datasets
     from ..datasets import generators
 
-    if source == "-":
-        folder = tempfile.TemporaryDirectory(prefix="lpma-")
-        edges = _file_edges(_of_stdin(Path(folder.name)), directed, options, screen)
-        edges.held = folder
-        return edges
+    if source == STDIN:
+        return _file_edges(spooled(), directed, options, screen)
     if is_stream(source):
         raise TargetError(
             f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
@@ -169,14 +162,6 @@ def find_edges(
     return Edges(what, iter([made]), len(made), is_directed, made.time is not None)
 
 
-def _of_stdin(folder: Path) -> Path:
-    """What stdin holds, as a file: it is looked at before it is read."""
-    path = folder / "stdin"
-    with open(path, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
-
-
 def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen: Screen) -> Edges:
     from ..sources.files.edges import open_edges
 
@@ -187,7 +172,7 @@ def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen:
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):
         screen.say(note)
-    what = "stdin" if path.name == "stdin" else str(path)
+    what = name_of(path)
     if file.sides is not None and (note := file.sides.note()):
         screen.say(note)
     return Edges(what, iter(file), None, is_directed, "time" in file.reading.places, file)

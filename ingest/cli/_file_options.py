@@ -12,6 +12,7 @@ import typer
 from ..errors import PipelineError, SourceError
 from ..fields import TimeUnit
 from ..types import Ids
+from ._completion import columns
 from ._config import in_file
 from ._options import UpdateKind, WeightType, given
 from ._typer import option
@@ -25,7 +26,7 @@ FILE = "The edge file"
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " ",
                "blanks": " ", "space": " "}  # fmt: skip
 
-_column = partial(option, metavar="FIELD", panel=FIELDS)
+_column = partial(option, metavar="FIELD", panel=FIELDS, autocompletion=columns)
 _field_option = partial(option, panel=FIELDS)
 _file_option = partial(option, panel=FILE)
 

@@ -13,6 +13,7 @@ import typer
 from .. import settings
 from ..pipeline.windows import WindowTime
 from ..types import DEAD_LETTERS, REPLIES, Late
+from ._completion import figures
 from ._config import Table, in_file
 from ._console import JsonOption
 from ._file_options import FileOptions
@@ -50,8 +51,9 @@ class EndpointOptions:
         "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
     )
     topics: list[str] | None = _kafka_option(
-        "--topic", help="A topic to read; may be repeated. (default: updates and queries)"
-    )
+        "--topic", metavar="TOPIC",
+        help="A topic to read; may be repeated. (default: updates and queries)",
+    )  # fmt: skip
     kafka_config: KafkaConfig = None
     kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
     group: str | None = _kafka_option(
@@ -282,7 +284,7 @@ class StreamOptions:
         "the only one)",
     )  # fmt: skip
     track: str | None = _results_option(
-        "--track", metavar="FIGURE,…",
+        "--track", metavar="FIGURE,…", autocompletion=figures,
         help="Figures to keep up to date: core, triangles, components, butterflies, pagerank.",
     )  # fmt: skip
     alerts: list[str] | None = _results_option(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
     from ..sources import FileSource
     from ..sources.files.left_out import LeftOut
-    from ..sources.files.reading import Reading
 
 # What the title, the lines before or `lpma info` say.
 DETAILS = {
@@ -101,22 +100,6 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
         "waiting": results.waiting,
         "seconds": round(pipeline.stats.stages.results.seconds, 4),
     }
-
-
-def tell_unit(reading: Reading, window: str | None, width: int | None, screen: Screen) -> None:
-    """Say it if a file's times look like seconds or finer than milliseconds, and `window` has a
-    unit, so that its `width` is in milliseconds."""
-    if reading.since is None or reading.since[0] == "ms" or reading.unit is not None:
-        return
-    from ..sources.files.reading import UNITS
-
-    unit, value = reading.since
-    if window is not None and width is not None and not window.isdecimal():
-        screen.say(
-            f"times such as {value} look like {UNITS[unit][1]} since 1970, but --window {window} "
-            f"is {width} milliseconds: say --time-unit {unit}, or give the window in "
-            f"{UNITS[unit][1]}, --window {width * UNITS[unit][0] // UNITS['ms'][0]}"
-        )
 
 
 def readable(document: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..events import log_event
 from ..types import QUERIES
 from ._console import Screen
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
-from ._ingest_report import figures_of, tell_unit, tell_untimed
+from ._ingest_report import figures_of, tell_untimed
 from ._origin import Origin, check_holds_edges
 from ._pipeline import Progress, reading_kept, run
 from ._rejected import explaining_bad, tell_rejected
@@ -115,7 +115,6 @@ class Stream:
             return source
         for said in (str(source.reading), *source.reading.notes(directed)):
             screen.say(said)
-        tell_unit(source.reading, self.records.window, settings.get("window"), screen)
         if kept is None:
             check_holds_edges(source, self.options.first_records)
         return source

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import sys
+import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +28,8 @@ Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint dire
 
 KAFKA = "kafka://"
 HTTP = ("http://", "https://")
+STDIN = "-"  # in place of the name of a file that is read; of one that is written, stdout
+SPOOL = "lpma-stdin-"  # how the name of a folder begins that holds what stdin held
 FIRST_NUMBER = 0  # of the checkpoint with which a stream begins
 
 
@@ -120,6 +126,22 @@ def _refuse_no_store(path: Path) -> None:
 def is_log(path: Path) -> bool:
     """Whether a file is an embedded log, or another SQLite file."""
     return _begins_with(path, b"SQLite format 3\0")
+
+
+def name_of(path: Path) -> str:
+    """What messages call a file."""
+    return path.name if path.parent.name.startswith(SPOOL) else str(path)
+
+
+def spooled() -> Path:
+    """What stdin holds, as a file, which is looked at before it is read. It goes with the
+    process."""
+    folder = tempfile.mkdtemp(prefix=SPOOL)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "stdin"
+    with open(path, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
 
 
 def is_stream(target: str) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Annotated, Any, get_type_hints
@@ -97,7 +98,20 @@ def showing(command: Command, parameters: list[inspect.Parameter]) -> Command:
     return command
 
 
+NARROW = 80  # columns, below which options are listed without frames, which would cut them
+
+
 class _Command(TyperCommand):
+    def __init__(self, *given: Any, help: str | None = None, **more: Any) -> None:
+        """help: in paragraphs, whose lines are as long as the source's."""
+        paragraphs = [" ".join(part.split()) for part in (help or "").split("\n\n")]
+        super().__init__(*given, help="\n\n".join(paragraphs), **more)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        if shutil.get_terminal_size().columns < NARROW:
+            self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:

@@ -87,7 +87,7 @@ def _list(rows: list[dict[str, Any]]) -> None:
                 "yes" if row["good"] else row["problem"],
             ]
         )
-    header = "number age size operations version stream_time verified offsets good"
+    header = "checkpoint age size operations version stream_time verified offsets good"
     table([name.replace("_", " ") for name in header.split()], lines)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -21,7 +24,7 @@ from ..state.vertex_names import check_table_writable, table_path, write_table
 from ._as_of import AsOfOptions, open_as_of
 from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._options import ReadingDevice
-from ._targets import Store
+from ._targets import STDIN, Store
 from ._typer import sharing
 
 Format = Literal["npz", "parquet", "csv", "mtx", "graphml", "gexf"]
@@ -33,7 +36,11 @@ def export(
     store: Store,
     past: AsOfOptions,
     path: Annotated[
-        Path, typer.Argument(help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf.")
+        Path,
+        typer.Argument(
+            help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf; '-' for stdout, "
+            "which needs --format."
+        ),
     ],
     format: Annotated[
         Format | None, typer.Option("--format", help="(default: by the name)", show_default=False)
@@ -51,6 +58,9 @@ def export(
 
     If vertices have names, the file holds them; Matrix Market has no place for them, and
     PATH.names.csv next to it says which row belongs to which vertex."""
+    if path == Path(STDIN):
+        _to_stdout(store, past, format, compact, device, as_json)
+        return
     chosen = _format_of(path, format)
     started = time.perf_counter()
     with Screen() as screen:
@@ -84,6 +94,28 @@ def export(
     names = {} if beside is None else {"names of its rows in": beside}
     rows = {**size, "file": size_of(size_bytes), **names}
     report(as_json, document, f"exported to {path}", rows)
+
+
+def _to_stdout(
+    store: Path, past: AsOfOptions, format: Format | None, compact: bool, device: str, as_json: bool
+) -> None:
+    """Write what a file would hold. Raises BadParameter."""
+    if format is None or as_json:
+        raise typer.BadParameter("stdout takes --format, and no --json", param_hint="PATH")
+    opened = open_as_of(store, device, past, contents=True)
+    if format == "mtx" and opened.names.count is not None:
+        raise typer.BadParameter(
+            "the names have no place in Matrix Market: name a file, beside which they go",
+            param_hint="PATH",
+        )
+    with tempfile.TemporaryDirectory(prefix="lpma-") as folder:
+        path = Path(folder) / f"stdout.{format}"
+        s = opened.graph.snapshot(compact=compact)
+        write_snapshot(s, path, format)
+        for loss in _losses(s, format):
+            typer.echo(f"lpma: {loss}", err=True)
+        with open(path, "rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def _format_of(path: Path, format: Format | None) -> str:

@@ -27,6 +27,7 @@ from ._pipeline import open_pipeline
 from ._results import shared_out, tracked
 from ._serve_options import TLS_AND_NAMES, ServeOptions
 from ._stream import Stream
+from ._targets import STDIN, spooled
 
 # Options of other commands, or of earlier releases, that are keys of the file here. What is left is
 # what somebody types in a first week.
@@ -53,7 +54,8 @@ def ingest(
     record_options: RecordOptions,
     graph_options: GraphOptions,
     source: Annotated[
-        Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
+        Path | None,
+        typer.Argument(help="An edge file, an embedded log (SqliteLog), or '-' for stdin."),
     ] = None,
     *,
     remember: Callable[[], None],
@@ -65,6 +67,8 @@ def ingest(
     asked = graph_options.arguments(record_options.weight_column)
     if options.serve is not None and options.follow:
         begin_log(source, checkpointing.checkpoint)
+    if source == Path(STDIN):
+        source = spooled()
     origin = endpoints.origin(source, record_options, options.rate)
     stream = Stream(
         options, checkpointing, endpoints, record_options, origin, asked, graph_options.device,

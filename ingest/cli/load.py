@@ -12,6 +12,7 @@ from lpma.display.words import size_of
 
 from ..graphs import BATCH_SIZE
 from ..state.vertex_names import VertexNames
+from ._completion import sources
 from ._console import JsonOption, Screen, failing_in_one_line, format_counts, report
 from ._edges import fill, find_edges
 from ._file_options import AcceptBad, FileOptions
@@ -33,6 +34,7 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
+            autocompletion=sources,
             help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz and others; text "
             "also as .gz, .zst, .bz2 or .zip), '-' for stdin, a dataset's name, or a generator "
             "such as 'rmat:scale=18'."

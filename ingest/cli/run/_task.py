@@ -12,6 +12,7 @@ import typer
 from ...state.vertex_names import VertexNames, Vertices, word_of
 from .. import _options
 from .._as_of import AsOfOptions, open_as_of
+from .._completion import sources
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import AcceptBad, FileOptions
@@ -33,6 +34,7 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
+        autocompletion=sources,
         help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
         "a dataset's name, or a generator such as 'rmat:scale=18'.",
     ),
