@@ -21,7 +21,7 @@ from ..sources.files.unpacking import share_read
 from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
-from ._recent import RecentOptions
+from ._recent import ALL, RecentOptions
 from ._targets import STDIN, TargetError, is_stream, name_of, spooled
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def load_graph(
     source: str,
     directed: bool | None,
     options: FileOptions,
-    recent: RecentOptions,
     device: str,
     screen: Screen,
     accept_bad: float | None = None,
+    recent: RecentOptions = ALL,
 ) -> tuple[lpma.Graph, VertexNames]:
     """A graph of what `load` takes, with its defaults, and not saved; with times only where edges
     are told by them."""

@@ -100,3 +100,6 @@ class RecentOptions:
         graph.expire(max(before, -(2**63)))
         gone = had - graph.num_edges
         screen.say(f"{gone:,} of {had:,} edges were last changed before {before}, and are left out")
+
+
+ALL = RecentOptions()  # edges stay

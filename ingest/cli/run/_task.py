@@ -170,7 +170,7 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, 
     if not path.is_dir() and not is_store(path):
         options.check_unused(target)
         return load_graph(
-            target, directed, options, options, options.device, screen, options.accept_bad
+            target, directed, options, options.device, screen, options.accept_bad, options
         )
     said = options.said() if directed is None else "--directed/--undirected"
     if said is not None:

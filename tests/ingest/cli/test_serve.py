@@ -178,6 +178,8 @@ def test_what_cannot_be_served_is_told_in_a_line(
     with ingest.SqliteLog(log):
         pass
     options = ["--serve" if option == "--address" else option for option in options]
+    if options[2:3] == ["--token-file"]:
+        options[2:] = ["--set", f"serve.token_file={options[3]}"]
     told = run("ingest", log, "--checkpoint", "state", *options, status=status)
     assert said in told.stderr
     assert not Path("state").exists()
