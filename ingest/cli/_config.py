@@ -15,8 +15,9 @@ Each option of a command has a key in a table here, and what is rarely set has n
 Several commands read the same file, each the keys that it knows. An option wins over `--set`, and
 that over the file. Paths are relative to the file's folder.
 
-Where an option stands is declared beside it (`in_file`); its type, limits and help are those of the
-option. A value is converted by msgspec, so that a message names the key and what was expected.
+Where an option stands is declared with it (`key`); its type, limits and help are those of the
+option, or of the setting in ingest/settings.py. A value is converted by msgspec, so that a message
+names the key and what was expected.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ import json
 import math
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import wrap
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 import typer
@@ -44,8 +45,6 @@ from lpma.file.atomic import atomic_write
 from ..settings import Settings
 from ._targets import STDIN
 from ._typer import Command, hints_of, option_of, sharing, showing
-
-Kind = TypeVar("Kind", bound=type[Any])
 
 MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was last read
 # What it keeps: tables and keys. The rest is for one run alone.
@@ -108,23 +107,14 @@ class Table:
     key: str
 
 
-_DECLARING = "._ingest_options", "._serve_options", ".cluster._options"  # modules with keys
-_commands: dict[type[Any], dict[str, str]] = {}  # by class of options: field → key
+# Modules with keys.
+_DECLARING = "._options", "._ingest_options", "._serve_options", ".cluster._options"
 
 
-def in_file(**keys: str) -> Callable[[Kind], Kind]:
-    """Declare where the fields of a dataclass of options stand in the file. A field without a key
-    is for the command line alone."""
-
-    def declare(kind: Kind) -> Kind:
-        inherited = {field: key for base in kind.__mro__[1:] if base in _commands
-                     for field, key in _commands[base].items()}  # fmt: skip
-        unknown = set(keys) - {field.name for field in fields(kind)}
-        assert not unknown, f"{kind.__name__} has no {unknown}"
-        _commands[kind] = inherited | keys
-        return kind
-
-    return declare
+def keys_of(kind: type[Any]) -> dict[str, str]:
+    """Where the fields of a dataclass of options stand in the file. One without a key is for the
+    command line alone."""
+    return {f.name: f.metadata["key"] for f in fields(kind) if f.metadata.get("key")}
 
 
 def configured(
@@ -187,7 +177,7 @@ def _moved(kinds: Sequence[type[Any]], rare: Sequence[str]) -> dict[str, str]:
             options = option_of(hint)
             if name in rare or options is None:
                 for option in options or (f"--{name.replace('_', '-')}",):
-                    found |= dict.fromkeys(option.split("/"), _commands[kind].get(name, NAMES))
+                    found |= dict.fromkeys(option.split("/"), keys_of(kind).get(name, NAMES))
     return found
 
 
@@ -207,9 +197,9 @@ def entries(
     for kind in kinds:
         hints = hints_of(kind)
         for field in fields(kind):
-            if (key := _commands[kind].get(field.name, "")) == "":
-                continue
-            found[key] = _entry(key, field.name, hints[field.name], field.default, field.metadata)
+            if key := field.metadata.get("key"):
+                about = hints[field.name], field.default, field.metadata
+                found[key] = _entry(key, field.name, *about)
     return found
 
 
@@ -355,8 +345,10 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
 
 def _words(kind: Any) -> list[str]:
     """What an option of a few words takes."""
-    found = [get_args(each) for each in (kind, *get_args(kind)) if get_origin(each) is Literal]
-    return [word for words in found for word in words]
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    parts = get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)
+    return [word for part in parts for word in _words(part)]
 
 
 def _path(folder: Path, kind: type, value: Any) -> Any:
@@ -376,9 +368,11 @@ def _bad(text: str, option: str = CONFIG) -> typer.BadParameter:
 
 def all_keys() -> list[str]:
     """Every key that some command knows, table by table."""
-    for module in _DECLARING:
-        importlib.import_module(module, __package__)
-    keys = {"source.path", "cluster.shards", *(k for of in _commands.values() for k in of.values())}
+    keys = {"source.path", "cluster.shards"}
+    for name in _DECLARING:
+        module = importlib.import_module(name, __package__)
+        for kind in filter(is_dataclass, vars(module).values()):
+            keys |= set(keys_of(kind).values())  # type: ignore[arg-type]
     return sorted(keys)
 
 

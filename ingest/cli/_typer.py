@@ -28,10 +28,18 @@ Command = Callable[..., None]
 
 
 def option(*names: str, panel: str | None = None, default: Any = None, **more: Any) -> Any:
-    """A field of a dataclass, which is an option called so. more: as Typer has it."""
+    """A field of a dataclass, which is an option called so. A first name without dashes is its key
+    in a file of settings. more: as Typer has it."""
+    key = names[0] if names and not names[0].startswith("-") else ""
     more = {"show_default": False, **more}
-    info = typer.Option(*names, rich_help_panel=panel, **more)
-    return field(default=default, metadata={"option": info})
+    info = typer.Option(*names[bool(key) :], rich_help_panel=panel, **more)
+    return field(default=default, metadata={"option": info, "key": key})
+
+
+def keyed(key: str, default: Any = None, **about: Any) -> Any:
+    """A field that has this place in a file of settings, and no option but that of its annotation.
+    about: what _config.py should know of it."""
+    return field(default=default, metadata={"key": key, **about})
 
 
 def hints_of(kind: type[Any]) -> dict[str, Any]:

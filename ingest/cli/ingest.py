@@ -14,9 +14,10 @@ from . import _dry_run
 from ._config import configured
 from ._console import Screen, failing_in_one_line, report, telling_in_json
 from ._ingest_options import (
-    BatchSettings,
+    OF_SETTINGS,
     CheckpointOptions,
     EndpointOptions,
+    PipelineOptions,
     RecordOptions,
     StreamOptions,
 )
@@ -33,22 +34,22 @@ from ._targets import STDIN, spooled
 # what somebody types in a first week.
 RARE = (
     *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight", "default_kind",
-    "late", "max_lateness", "window_time", "group", "reply_topics", "dead_letter_topic",
-    "from_store", "keep_checkpoints", "accept_gap", "accept_journal_loss", "statistics", "metrics",
-    "updates_topic", "rate", "log_json", "kind_map", "decimal", "thousands", "format", "bipartite",
-    "token_file", "write_token_file", "insecure", *TLS_AND_NAMES,
+    "group", "reply_topics", "dead_letter_topic", "from_store", "accept_gap", "accept_journal_loss",
+    "statistics", "metrics", "updates_topic", "rate", "log_json", "kind_map", "decimal",
+    "thousands", "format", "bipartite", "token_file", "write_token_file", "insecure",
+    *TLS_AND_NAMES,
 )  # fmt: skip
 
 
 @failing_in_one_line
 @configured(
     GraphOptions, RecordOptions, EndpointOptions, CheckpointOptions, StreamOptions, ServeOptions,
-    BatchSettings, rare=RARE, source="source.path",
+    OF_SETTINGS, rare=RARE, source="source.path",
 )  # fmt: skip
 def ingest(
     options: StreamOptions,
     serve_options: ServeOptions,
-    batches: BatchSettings,
+    pipeline_options: PipelineOptions,
     checkpointing: CheckpointOptions,
     endpoints: EndpointOptions,
     record_options: RecordOptions,
@@ -74,7 +75,9 @@ def ingest(
         options, checkpointing, endpoints, record_options, origin, asked, graph_options.device,
         remember,
     )  # fmt: skip
-    settings = {**checkpointing.settings(), **record_options.settings(origin), **batches.settings()}
+    settings = pipeline_options.settings()
+    checkpointing.check(settings)
+    settings |= record_options.settings(origin)
     starts = endpoints.starts()
     stream.check()
     track, published, watched = _asked_of_figures(options, endpoints)

@@ -37,7 +37,7 @@ def load(
             autocompletion=sources,
             help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz and others; text "
             "also as .gz, .zst, .bz2 or .zip), '-' for stdin, a dataset's name, or a generator "
-            "such as 'rmat:scale=18'."
+            "such as 'rmat:scale=18'.",
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],

@@ -331,11 +331,11 @@ def test_every_option_has_a_key() -> None:
     kinds: list[Any] = [
         _options.GraphOptions, _ingest_options.RecordOptions, _ingest_options.EndpointOptions,
         _ingest_options.CheckpointOptions, _ingest_options.StreamOptions,
-        _ingest_options.BatchSettings, _serve_options.ServeOptions, cluster_options.ShardOptions,
+        _ingest_options.OF_SETTINGS, _serve_options.ServeOptions, cluster_options.ShardOptions,
         cluster_options.GraphStreamOptions, cluster_options.KeepingOptions,
     ]  # fmt: skip
     for kind in kinds:
         names = {field.name for field in fields(kind)} - FOR_THE_COMMAND_LINE_ALONE
-        assert names == set(_config._commands[kind])
-        keys = list(_config._commands[kind].values())
+        assert names == set(_config.keys_of(kind))
+        keys = list(_config.keys_of(kind).values())
         assert len(set(keys)) == len(keys)
