@@ -73,8 +73,8 @@ class EndpointOptions:
     )  # fmt: skip
     from_offsets: str | None = _kafka_option(
         "source.from_offsets", FROM_OFFSETS, metavar="WHERE",
-        help="Where a new checkpoint begins: earliest, latest, 'updates:0=120,updates:1=latest', "
-        "or a JSON file; 120+4: after 4 rows of that record. (default: earliest)",
+        help="Where a new checkpoint begins: earliest, latest, 'updates:0=120,updates:1=latest'; "
+        "120+4: after 4 rows of that record. (default: earliest)",
     )  # fmt: skip
 
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:

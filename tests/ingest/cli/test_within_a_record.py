@@ -5,7 +5,6 @@ The recipe is that of docs/howto/windows.md, for another window over the graph s
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -105,14 +104,6 @@ def test_rows_are_not_counted_under_a_late_policy(log: Path, tmp_path: Path) -> 
     for more, said in ((begun, "first let it read on"), (late, "late='apply'")):
         assert said in run(*begin, *more, status=1).stderr
     assert not other.exists()
-
-
-def test_a_file_of_offsets(log: Path, tmp_path: Path) -> None:
-    path = tmp_path / "from.json"
-    path.write_text(json.dumps({"updates": {"0": "1+4"}}))
-    begin = ["ingest", log, "-c", tmp_path / "c", "--from-offsets", path]
-    for more in (["--dry-run"], []):
-        assert document(*begin, *more)["operations"] == 9, "six rows of ten, two, and the query"
 
 
 def test_in_python(log: Path, tmp_path: Path) -> None:
