@@ -27,14 +27,16 @@ import importlib
 import inspect
 import json
 import math
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import wrap
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import typer
@@ -42,6 +44,7 @@ from typer.models import ParameterInfo
 
 from lpma.file.atomic import atomic_write
 
+from ..errors import PipelineError
 from ..settings import Settings
 from ._targets import STDIN
 from ._typer import Command, hints_of, option_of, sharing, showing
@@ -56,6 +59,7 @@ REMEMBERED = (
 CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
 NAMES = "records.names"  # what --ids said, until the next release
+_UNKNOWN = re.compile("Object contains unknown field `(.*)`")
 _GIVEN = ("COMMANDLINE", "ENVIRONMENT")  # sources of a parameter
 # Of two tables or keys, the one that the command line names leaves no room for the other.
 _EITHER = (("source.path", "kafka"), ("results.topic", "results.file"))
@@ -96,6 +100,7 @@ class Entry:
     check: Callable[[Any], Any] | None = None  # what the option does; raises typer.BadParameter
     is_table: bool = False  # it is a `Table`
     shown: Any = None  # the default that a written file shows
+    options: tuple[str, ...] = ()  # spellings of the option that says the same
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,8 @@ def configured(
             if write_config:
                 typer.echo(_written(known, given), nl=False)
                 return
-            command(**given)
+            with _naming_keys(config, known, found.keys() - wins):
+                command(**given)
 
         ours = [
             inspect.Parameter(
@@ -167,6 +173,21 @@ def configured(
         return showing(wrapped, [*shown, *ours])
 
     return share
+
+
+@contextmanager
+def _naming_keys(
+    config: Path | None, known: Mapping[str, Entry], found: Collection[str]
+) -> Iterator[None]:
+    """Within, what is wrong with the option of a parameter that was `found` in a file is said of
+    its key."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        for entry in known.values():
+            if config is not None and entry.name in found and error.param_hint in entry.options:
+                raise _wrong(config, f"{entry.key}: {error.message}") from None
+        raise
 
 
 def _moved(kinds: Sequence[type[Any]], rare: Sequence[str]) -> dict[str, str]:
@@ -217,11 +238,15 @@ def _entry(
         limits = next(part for part in get_args(kind) if part is not type(None)).__metadata__[0]
         shown = getattr(Settings, name)
         return Entry(key, name, kind, limits.description, default, shown=shown)
+    if (in_file := about.get("in_file")) is not None:
+        kind = in_file
     if option.min is not None:
         number = next(part for part in (kind, *get_args(kind)) if part in (int, float))
         kind = Annotated[number, msgspec.Meta(ge=option.min)]
     check = option.parser or getattr(option, "callback", None)
-    return Entry(key, name, kind, option.help or "", default, check, shown=default)
+    options = option_of(hint) or ()
+    shown = default or getattr(Settings, name, None) or default
+    return Entry(key, name, kind, option.help or "", default, check, False, shown, options)
 
 
 def _from_file(path: Path, known: Mapping[str, Entry], said: set[str]) -> dict[str, Any]:
@@ -335,12 +360,30 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         return found if entry.check is None else entry.check(found)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
+        key = entry.key + place.rstrip("`")
+        if unknown := _UNKNOWN.fullmatch(what):
+            known = [name for kind in _structs(entry.kind) for name in kind.__struct_fields__]
+            hint = _nearest(unknown[1], known)
+            raise _wrong(path, f"{key}.{unknown[1]}: no such setting{hint}") from None
         what = what[:1].lower() + what[1:].replace(" | null", "")
         if what.startswith("invalid enum value"):
-            what += f": expected one of {', '.join(_words(entry.kind))}"
-        raise _wrong(path, f"{entry.key}{place.rstrip('`')}: {what}") from None
+            of = {n: hint for s in _structs(entry.kind) for n, hint in get_type_hints(s).items()}
+            words = _words(of.get(key.rpartition(".")[2], entry.kind))
+            what += f": expected one of {', '.join(words)}"
+        raise _wrong(path, f"{key}: {what}") from None
+    except PipelineError as error:
+        raise _wrong(path, f"{entry.key}: {error}") from None
     except typer.BadParameter as error:
         raise _wrong(path, f"{entry.key}: {error.message}") from None
+
+
+def _structs(kind: Any) -> Iterator[type[msgspec.Struct]]:
+    """The structs in a type, and in their fields."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield kind
+    parts = get_type_hints(kind).values() if hasattr(kind, "__struct_fields__") else get_args(kind)
+    for part in parts:
+        yield from _structs(part)
 
 
 def _words(kind: Any) -> list[str]:
@@ -462,6 +505,9 @@ def _toml(value: Any) -> str:
         return ""
     if isinstance(value, Table):
         value = value.content
+    if isinstance(value, msgspec.Struct):
+        of = [(each, getattr(value, each.name)) for each in msgspec.structs.fields(type(value))]
+        value = {each.name: its for each, its in of if its != each.default and its != {}}
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):

@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import typer
 
+from ..fields import Fields, Records, TopicRecords
 from ..settings import declared
 from ..types import DEAD_LETTERS, REPLIES
 from ._completion import figures
@@ -36,6 +38,13 @@ def _name(text: str) -> str:
     return text
 
 
+class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic in a file, which may have fields of its own."""
+
+    name: str
+    fields: Fields | None = None
+
+
 @dataclass(frozen=True)
 class EndpointOptions:
     """Where a stream comes from, and where replies and dead letters go."""
@@ -45,8 +54,8 @@ class EndpointOptions:
         help="Read from these brokers instead of a SOURCE.",
     )  # fmt: skip
     topics: list[str] | None = _kafka_option(
-        "kafka.topics", "--topic", metavar="TOPIC",
-        help="A topic to read; may be repeated. (default: updates and queries)",
+        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[str | Topic] | None,
+        help="A topic to read, also of a log; may be repeated. (default: updates and queries)",
     )  # fmt: skip
     kafka_config: KafkaConfig = keyed("kafka.config")
     kafka_settings: Table | None = keyed("kafka.settings", **KAFKA_TABLE)
@@ -79,9 +88,19 @@ class EndpointOptions:
 
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
         settings = self.kafka_settings
-        return Origin(
-            path, self.kafka, self.topics, self.kafka_config, file, rate, settings, self.group
-        )
+        topics = self.topics and [topic.name for topic in self._topics]
+        return Origin(path, self.kafka, topics, self.kafka_config, file, rate, settings, self.group)
+
+    @property
+    def _topics(self) -> list[Topic]:
+        topics: list[Any] = self.topics or []  # a file has what the command line has not
+        return [topic if isinstance(topic, Topic) else Topic(topic) for topic in topics]
+
+    def records(self, usual: TopicRecords) -> dict[str, Records]:
+        """How records are read, if a topic has fields of its own; `usual`: those of others."""
+        if not any(topic.fields for topic in self._topics):
+            return {}
+        return {"records": {topic.name: topic.fields or usual for topic in self._topics}}
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)

@@ -57,10 +57,10 @@ class Origin:
     def __post_init__(self) -> None:
         if (self.path is None) == (self.kafka is None):
             raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
-        if self.kafka is None and (self.topics or self.config or self.settings or self.group):
-            raise typer.BadParameter(
-                "--topic, --kafka-config and kafka.group need it", param_hint="--kafka"
-            )
+        if self.kafka is None and (self.config or self.settings or self.group):
+            raise typer.BadParameter("--kafka-config and kafka.group need it", param_hint="--kafka")
+        if self.topics and not self.is_log:
+            raise typer.BadParameter("a file has no topics", param_hint="--topic")
         said = self.file.said(of_fields=False)
         if self.is_log and (said is not None or self.rate is not None):
             raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
@@ -104,7 +104,7 @@ class Origin:
         if not self.path.is_file():
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
-            return opened.enter_context(SqliteLog(self.path))
+            return opened.enter_context(SqliteLog(self.path, self.read))
         asked = self.file.asked()
         fields = Fields() if json is not None else asked.fields
         if fields.has_defaults:  # for JSON lines alone, which says it

@@ -58,16 +58,16 @@ class ServeOptions:
         help="A name that clients may call the service by, such as a proxy's; may be repeated.",
     )  # fmt: skip
 
-    def access(self, address: str) -> Access:
-        """Who may do what at `address`. Raises typer.BadParameter if it is none; PipelineError
-        if it is open to all without being loopback; MissingPackage."""
+    def access(self, address: str, option: str) -> Access:
+        """Who may do what at `address`, which that option says. Raises typer.BadParameter if it is
+        none; PipelineError if it is open to all without being loopback; MissingPackage."""
         security, app = _packages()
         from ..arguments import parse_address
 
         try:
             host, _ = parse_address(address)
         except PipelineError as error:
-            raise typer.BadParameter(str(error)) from error
+            raise typer.BadParameter(str(error), param_hint=option) from error
         found: Access = security.Access(
             _token(self.token_file, TOKEN),
             _token(self.write_token_file, WRITE_TOKEN),

@@ -27,13 +27,15 @@ from typer.models import ParameterInfo
 Command = Callable[..., None]
 
 
-def option(*names: str, panel: str | None = None, default: Any = None, **more: Any) -> Any:
+def option(
+    *names: str, panel: str | None = None, default: Any = None, in_file: Any = None, **more: Any
+) -> Any:
     """A field of a dataclass, which is an option called so. A first name without dashes is its key
-    in a file of settings. more: as Typer has it."""
+    in a file of settings, where its type is `in_file`, if that says more. more: as Typer has it."""
     key = names[0] if names and not names[0].startswith("-") else ""
     more = {"show_default": False, **more}
     info = typer.Option(*names[bool(key) :], rich_help_panel=panel, **more)
-    return field(default=default, metadata={"option": info, "key": key})
+    return field(default=default, metadata={"option": info, "key": key, "in_file": in_file})
 
 
 def keyed(key: str, default: Any = None, **about: Any) -> Any:

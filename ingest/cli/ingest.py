@@ -78,6 +78,7 @@ def ingest(
     settings = pipeline_options.settings()
     checkpointing.check(settings)
     settings |= record_options.settings(origin)
+    settings |= endpoints.records(settings.get("records", "msgpack"))
     starts = endpoints.starts()
     stream.check()
     track, published, watched = _asked_of_figures(options, endpoints)
@@ -85,7 +86,7 @@ def ingest(
         serve_options.refuse()
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
-        access = None if options.serve is None else serve_options.access(options.serve)
+        access = None if options.serve is None else serve_options.access(options.serve, "--serve")
         log = stream.open(settings, screen, opened)
         left_out = LeftOut()
         if options.dry_run:
