@@ -217,10 +217,11 @@ def entries(
         found[key] = _entry(key, name, parameter.annotation, parameter.default)
     for kind in kinds:
         hints = hints_of(kind)
-        for field in fields(kind):
-            if key := field.metadata.get("key"):
-                about = hints[field.name], field.default, field.metadata
-                found[key] = _entry(key, field.name, *about)
+        places = keys_of(kind)
+        for f in fields(kind):
+            if f.name in places:
+                entry = _entry(places[f.name], f.name, hints[f.name], f.default, f.metadata)
+                found[entry.key] = entry
     return found
 
 

@@ -135,7 +135,9 @@ def _neighbors(
     with options.of(store) as graph:
         names = [name_of(word) for word in words]
         answers = graph.neighbors(kind, names, steps)
-        results = [{"vertex": v, **found} for v, found in zip(names, answers, strict=True)]
+        results: list[dict[str, Any]] = [
+            {"vertex": v, **found} for v, found in zip(names, answers, strict=True)
+        ]
         absent = _absent(graph, [result["vertex"] for result in results if not result["ids"]])
         for result in results:
             result["present"] = result["vertex"] not in absent

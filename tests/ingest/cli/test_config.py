@@ -118,8 +118,9 @@ def test_a_file_by_hand_as_its_page_has_it(tmp_path: Path) -> None:
     with ingest.SqliteLog(tmp_path / "own.log") as log:
         for topic in ("clicks", "follows", "queries", "results"):
             log.create_topic(topic)
-        for day, (user, item) in enumerate(["aa", "ba", "bb", "ab"]):
-            record = {"after": {"user": {"id": user}, "item": item}, "at": 20 * day * DAY_S}
+        for day, ends in enumerate(["aa", "ba", "bb", "ab"]):
+            after = {"user": {"id": ends[0]}, "item": ends[1]}
+            record = {"after": after, "at": 20 * day * DAY_S}
             log.produce("clicks", json.dumps(record).encode())
         log.produce_many("follows", [
             b'{"who": "ann", "whom": "bob", "what": "follow"}',

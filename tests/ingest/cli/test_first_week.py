@@ -50,7 +50,8 @@ def test_edges_of_late(own: Path, tmp_path: Path, more: list[Any], left: dict[An
     told = run("load", own, store, *more).stderr
     assert f"{3 - len(left)} of 3 edges were last changed before" in told
     graph = lpma.Graph.load(store, "cpu")
-    edges = {(u, v): graph.edge(u, v).weight for u in graph for v in graph.neighbors(u).tolist()}
+    ends = [(u, v) for u in graph for v in graph.neighbors(u).tolist()]
+    edges = {(u, v): graph.edges(u, v).weights.item() for u, v in ends}  # type: ignore[union-attr]
     assert edges == left
     run("load", own, whole)
     for target in (own, whole):
@@ -185,7 +186,12 @@ def test_progress_is_a_share_of_the_file(
     path.write_text("a,b\n" + "".join(f"{i},{i + 1}\n" for i in range(100_000)))
     bars = _Bars()
     monkeypatch.setattr("ingest.sources.files.opening.BLOCK_BYTES", 1 << 18)
-    monkeypatch.setattr(Screen, "__enter__", lambda self: setattr(self, "_bars", bars) or self)
+
+    def enter(screen: Screen) -> Screen:
+        screen._bars = bars
+        return screen
+
+    monkeypatch.setattr(Screen, "__enter__", enter)
     monkeypatch.setattr(_pipeline, "LOOK_EVERY_S", 0.0)
     to = [tmp_path / "g.lpma"] if command == "load" else ["--save", tmp_path / "g.lpma"]
     run(command, path, *to, "--batch-size", 10_000)
