@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -47,33 +48,29 @@ class RecentOptions:
         return f"--{given[0]}" if given else None
 
     @cached_property
-    def _width(self) -> int | None:
-        """Of the window."""
-        from ..pipeline.windows import width_of
-
-        try:
-            return width_of(self.window)
-        except PipelineError as error:
-            raise typer.BadParameter(str(error), param_hint="--window") from error
-
-    @cached_property
-    def _since(self) -> int | None:
+    def _bound(self) -> Callable[[int], int]:
+        """What is older goes, by the time of the newest edge. Raises typer.BadParameter."""
         from ..formats.times import millisecond
         from ..pipeline.windows import width_of
 
-        if self.since is None:
-            return None
-        said = self.since.strip()
+        said = (self.since or "").strip()
         try:
+            if self.since is None:
+                width = width_of(self.window) or 0
+                return lambda newest: newest - width
             if re.fullmatch(r"[+-]?\d+", said, re.ASCII):
-                return int(said)
-            if re.fullmatch(r"\d+ *[a-z]+", said, re.ASCII):
-                return now_ms() - (width_of(said) or 0)
-            return millisecond(said)
-        except (ValueError, PipelineError):
+                since = int(said)
+            elif re.fullmatch(r"\d+ *[a-z]+", said, re.ASCII):
+                since = now_ms() - (width_of(said) or 0)
+            else:
+                since = millisecond(said)
+            return lambda newest: since
+        except PipelineError as error:
+            raise typer.BadParameter(str(error), param_hint=self.names_recent) from error
+        except ValueError:
             raise typer.BadParameter(
-                f"{self.since!r}: expected a date or time of ISO 8601, how long ago, as 30d, or a "
-                "number in the unit of the times",
+                f"{said!r}: expected a date or time of ISO 8601, how long ago, as 30d, or a number "
+                "in the unit of the times",
                 param_hint="--since",
             ) from None
 
@@ -82,8 +79,7 @@ class RecentOptions:
         read says when they were."""
         if (name := self.names_recent) is None:
             return
-        _ = self._width, self._since
-        if not timed:
+        if self._bound and not timed:
             raise typer.BadParameter(
                 "what is read has no times: name the column that holds them by --time",
                 param_hint=name,
@@ -94,10 +90,8 @@ class RecentOptions:
         if self.names_recent is None or not graph.num_edges:
             return
         newest = int(np.max(to_host(graph.snapshot()._times)))
-        before, had = self._since, graph.num_edges
-        if before is None:
-            before = newest - (self._width or 0)
-        graph.expire(max(before, -(2**63)))
+        before, had = max(self._bound(newest), -(2**63)), graph.num_edges
+        graph.expire(before)
         gone = had - graph.num_edges
         screen.say(f"{gone:,} of {had:,} edges were last changed before {before}, and are left out")
 

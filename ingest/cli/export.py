@@ -58,14 +58,21 @@ def export(
 
     If vertices have names, the file holds them; Matrix Market has no place for them, and
     PATH.names.csv next to it says which row belongs to which vertex."""
-    if path == Path(STDIN):
-        _to_stdout(store, past, format, compact, device, as_json)
-        return
-    chosen = _format_of(path, format)
+    piped = path == Path(STDIN)
+    if piped and (format is None or as_json):
+        raise typer.BadParameter("stdout takes --format, and no --json", param_hint="PATH")
+    chosen = str(format) if piped else _format_of(path, format)
     started = time.perf_counter()
-    with Screen() as screen:
+    with Screen() as screen, tempfile.TemporaryDirectory(prefix="lpma-") as folder:
         opened = open_as_of(store, device, past, contents=True)
+        if piped:
+            path = Path(folder) / f"stdout.{chosen}"
         beside = table_path(path) if opened.names.count is not None and chosen == "mtx" else None
+        if beside is not None and piped:
+            raise typer.BadParameter(
+                "Matrix Market has no place for names: give a file, beside which they go",
+                param_hint="PATH",
+            )
         if beside is not None:
             check_table_writable(path, opened.names)
         s = opened.graph.snapshot(compact=compact)
@@ -78,6 +85,10 @@ def export(
             write_table(path, opened.names, ids, first=1)
         elif table_path(path).exists():
             screen.say(f"{table_path(path)} is not from this export: remove it")
+        if piped:
+            with open(path, "rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            return
     size = {"vertices": s.num_vertices, "rows": s.num_rows, "edges": s.num_edges}
     size_bytes = path.stat().st_size
     document = {
@@ -94,28 +105,6 @@ def export(
     names = {} if beside is None else {"names of its rows in": beside}
     rows = {**size, "file": size_of(size_bytes), **names}
     report(as_json, document, f"exported to {path}", rows)
-
-
-def _to_stdout(
-    store: Path, past: AsOfOptions, format: Format | None, compact: bool, device: str, as_json: bool
-) -> None:
-    """Write what a file would hold. Raises BadParameter."""
-    if format is None or as_json:
-        raise typer.BadParameter("stdout takes --format, and no --json", param_hint="PATH")
-    opened = open_as_of(store, device, past, contents=True)
-    if format == "mtx" and opened.names.count is not None:
-        raise typer.BadParameter(
-            "the names have no place in Matrix Market: name a file, beside which they go",
-            param_hint="PATH",
-        )
-    with tempfile.TemporaryDirectory(prefix="lpma-") as folder:
-        path = Path(folder) / f"stdout.{format}"
-        s = opened.graph.snapshot(compact=compact)
-        write_snapshot(s, path, format)
-        for loss in _losses(s, format):
-            typer.echo(f"lpma: {loss}", err=True)
-        with open(path, "rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def _format_of(path: Path, format: Format | None) -> str:

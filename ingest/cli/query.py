@@ -183,25 +183,34 @@ def hops(
     _neighbors(store, options, f"{k}-hop", Kind.HOPS, vertices, limit, k)
 
 
+def _values(
+    store: str, options: QueryOptions, kind: Kind, name: str, words: list[str],
+    said: Callable[[Any], str],
+) -> None:  # fmt: skip
+    """Ask for a value of each vertex, called `name` in a document, and print them, one a vertex.
+    said: the value in words."""
+    query = kind.name.lower()
+
+    def lines_of(result: dict[str, Any]) -> list[str]:
+        there = "" if result.get("present", True) else _NOT_THERE
+        return [f"{query} {word_of(result['vertex'])}: {said(result[name])}{there}"]
+
+    with options.of(store) as graph:
+        names = [name_of(word) for word in words]
+        values = graph.values(kind, names)
+        results = [{"vertex": v, name: value} for v, value in zip(names, values, strict=True)]
+        if kind is Kind.DEGREE:
+            absent = _absent(graph, [v for v, n in zip(names, values, strict=True) if n == 0])
+            results = [{**result, "present": result["vertex"] not in absent} for result in results]
+        _tell(options, graph, query, results, lines_of)
+
+
 @app.command("degree")
 @failing_in_one_line
 @sharing(QueryOptions)
 def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
     """How many successors each vertex has; an absent vertex has 0, and is marked."""
-
-    def lines_of(result: dict[str, Any]) -> list[str]:
-        there = "" if result["present"] else _NOT_THERE
-        return [f"degree {word_of(result['vertex'])}: {result['degree']:,}{there}"]
-
-    with options.of(store) as graph:
-        names = [name_of(word) for word in vertices]
-        degrees = graph.values(Kind.DEGREE, names)
-        absent = _absent(graph, [v for v, n in zip(names, degrees, strict=True) if n == 0])
-        results = [
-            {"vertex": v, "degree": count, "present": v not in absent}
-            for v, count in zip(names, degrees, strict=True)
-        ]
-        _tell(options, graph, "degree", results, lines_of)
+    _values(store, options, Kind.DEGREE, "degree", vertices, "{:,}".format)
 
 
 @app.command("vertex")
@@ -209,13 +218,5 @@ def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
 @sharing(QueryOptions)
 def vertex(store: Target, vertices: Words, options: QueryOptions) -> None:
     """Whether each vertex is there: added by itself, or as an end of an edge."""
-
-    def lines_of(result: dict[str, Any]) -> list[str]:
-        there = "present" if result["found"] else "absent"
-        return [f"vertex {word_of(result['vertex'])}: {there}"]
-
-    with options.of(store) as graph:
-        names = [name_of(word) for word in vertices]
-        found = graph.values(Kind.VERTEX, names)
-        results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
-        _tell(options, graph, "vertex", results, lines_of)
+    words = {True: "present", False: "absent"}
+    _values(store, options, Kind.VERTEX, "found", vertices, words.__getitem__)
