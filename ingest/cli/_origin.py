@@ -31,7 +31,7 @@ from ..types import QUERIES, UPDATES, Partition, Position, Rejected
 from ._config import Table
 from ._file_options import FileOptions
 from ._options import kafka_settings
-from ._targets import TargetError, is_log, name_of
+from ._targets import TargetError, is_log, name_of, open_log
 
 FROM_OFFSETS, FROM_STORE = "--from-offsets", "graph.from_store"
 GO_ON = "Nothing was written; --accept-bad goes on all the same"
@@ -104,7 +104,9 @@ class Origin:
         if not self.path.is_file():
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
-            return opened.enter_context(SqliteLog(self.path, self.read))
+            if self.topics:
+                return open_log(self.path, self.topics, opened)
+            return opened.enter_context(SqliteLog(self.path))
         asked = self.file.asked()
         fields = Fields() if json is not None else asked.fields
         if fields.has_defaults:  # for JSON lines alone, which says it

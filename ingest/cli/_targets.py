@@ -6,6 +6,8 @@ import atexit
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from lpma.names import Names
     from lpma.snapshot.stored import StoredGraph
 
+    from ..sources import SqliteLog
     from ..state.checkpoint import Checkpoint, State
 
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
@@ -126,6 +129,19 @@ def _refuse_no_store(path: Path) -> None:
 def is_log(path: Path) -> bool:
     """Whether a file is an embedded log, or another SQLite file."""
     return _begins_with(path, b"SQLite format 3\0")
+
+
+def open_log(path: Path, topics: Sequence[str], opened: ExitStack) -> SqliteLog:
+    """These topics of an embedded log, closed with `opened`. Raises TargetError if it lacks one:
+    to read a topic would make it."""
+    from ..sources import SqliteLog
+
+    with SqliteLog(path, writable=False) as log:
+        names = log.topic_names()
+    if missing := set(topics) - names:
+        there = ", ".join(sorted(names))
+        raise TargetError(f"{path}: no topic {min(missing)!r}: name one by --topic, of {there}")
+    return opened.enter_context(SqliteLog(path, topics))
 
 
 def name_of(path: Path) -> str:

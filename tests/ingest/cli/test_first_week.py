@@ -237,6 +237,20 @@ def test_a_file_that_was_renamed(own: Path, tmp_path: Path) -> None:
     assert "holds other bytes" in run("ingest", moved, "-c", state, status=1).stderr
 
 
+def test_a_topic_that_is_misspelt(tmp_path: Path) -> None:
+    log, state = tmp_path / "s.log", tmp_path / "state"
+    with ingest.SqliteLog(log) as opened:
+        opened.create_topic("clicks")
+        opened.produce("clicks", ingest.encode_row(1, 2))
+    told = run("ingest", log, "--topic", "click", "-c", state, status=1).stderr
+    assert "no topic 'click': name one by --topic, of clicks" in told
+    with ingest.SqliteLog(log) as opened:
+        assert "click" not in opened.topic_names()
+    assert document("ingest", log, "--topic", "clicks", "-c", state)["edges"] == 1
+    told = run("ingest", tmp_path / "own.csv", "--topic", "clicks", "-c", state, status=2).stderr
+    assert "a file has no topics" in told
+
+
 def test_json_that_nests_is_recognised(tmp_path: Path) -> None:
     log = tmp_path / "j.log"
     with ingest.SqliteLog(log) as opened:
