@@ -79,7 +79,8 @@ class RecentOptions:
         read says when they were."""
         if (name := self.names_recent) is None:
             return
-        if self._bound and not timed:
+        _ = self._bound  # which refuses what it cannot be
+        if not timed:
             raise typer.BadParameter(
                 "what is read has no times: name the column that holds them by --time",
                 param_hint=name,

@@ -140,7 +140,7 @@ def access_warnings(options: ServeOptions, address: str = "0") -> str:
     from contextlib import redirect_stderr
 
     with redirect_stderr(io.StringIO()) as said:
-        options.access(address)
+        options.access(address, "--serve")
     return said.getvalue()
 
 
