@@ -28,39 +28,59 @@ from .types import REPLIES, Ids, Late, Reply, Sink
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
 
-# Settings that are numbers: their limits are checked here and in files of settings, which show what
-# is said of them.
-_COUNT, _WHOLE, _SECONDS = {"ge": 1}, {"ge": 0}, {"ge": 0.0}
-BatchSize: TypeAlias = Annotated[int, Meta(description="Operations per batch.", **_COUNT)]
+
+def _said(key: str, description: str, **limits: Any) -> Meta:
+    """What is said of a setting where it is declared: its place in files of settings, what it
+    means there, and its limits."""
+    return Meta(description=description, extra={"key": key}, **limits)
+
+
+LatePolicy: TypeAlias = Annotated[Late, _said("records.late", "What to do with late operations.")]
+MaxLateness: TypeAlias = Annotated[
+    int, _said("records.max_lateness",
+               "How far behind the newest event time is not yet late, in its unit.", ge=0),
+]  # fmt: skip
+MovedBy: TypeAlias = Annotated[
+    WindowTime,
+    _said("records.window_time", "What moves the window: the newest event time, or arrival, which "
+          "is then the time of every edge."),
+]  # fmt: skip
+KeepCheckpoints: TypeAlias = Annotated[
+    str,
+    _said("checkpoints.keep", "Old checkpoints to keep for past views, as '1h=24,1d=7': one an "
+          "hour for 24 hours, one a day for 7 days. '' keeps none; by default as the stream did "
+          "so far."),
+]  # fmt: skip
+BatchSize: TypeAlias = Annotated[int, _said("batches.size", "Operations per batch.", ge=1)]
 BatchInterval: TypeAlias = Annotated[
-    float, Meta(description="Close a batch after this many seconds.", **_SECONDS)
+    float, _said("batches.interval", "Close a batch after this many seconds.", ge=0.0)
 ]
 QueryInterval: TypeAlias = Annotated[
-    float, Meta(description="Close a batch this many seconds after a query.", **_SECONDS)
+    float, _said("batches.query_interval", "Close one so many seconds after a query.", ge=0.0)
 ]
-MaxQueries: TypeAlias = Annotated[int, Meta(description="Queries in one batch.", **_COUNT)]
+MaxQueries: TypeAlias = Annotated[int, _said("batches.max_queries", "Queries in one batch.", ge=1)]
 MaxWaiting: TypeAlias = Annotated[
-    int, Meta(description="Queries that wait in a log; those beyond are put off.", **_COUNT)
-]
+    int, _said("batches.max_waiting_queries",
+               "Queries that wait in a log; those beyond are put off.", ge=1),
+]  # fmt: skip
 PollRecords: TypeAlias = Annotated[
-    int, Meta(description="Records requested from the source at once.", **_COUNT)
+    int, _said("batches.poll_records", "Records requested from the source at once.", ge=1)
 ]
 CheckpointOperations: TypeAlias = Annotated[
-    int, Meta(description="Take one after this many operations.", **_COUNT)
+    int, _said("checkpoints.operations", "Take one after this many operations.", ge=1)
 ]
 CheckpointInterval: TypeAlias = Annotated[
-    float,
-    Meta(description="Take one this many seconds after the last, if anything came since.",
-         **_SECONDS),
+    float, _said("checkpoints.interval",
+                 "Take one this many seconds after the last, if anything came since.", ge=0.0),
 ]  # fmt: skip
-MaxHops: TypeAlias = Annotated[int, Meta(description="Steps of one query for hops.", **_WHOLE)]
+MaxHops: TypeAlias = Annotated[int, _said("batches.max_hops", "Steps of one query for hops.", ge=0)]
 MaxReplyRows: TypeAlias = Annotated[
-    int, Meta(description="Rows of one reply; another query asks for the rest.", **_COUNT)
+    int, _said("batches.max_reply_rows", "Rows of one reply; other queries ask for more.", ge=1)
 ]
-History: TypeAlias = Annotated[int, Meta(description="Batches whose figures are kept.", **_WHOLE)]
-StopIfFirstBad: TypeAlias = Annotated[
-    int, Meta(description="Stop if so many first records are all bad; 0: go on.", **_WHOLE)
+History: TypeAlias = Annotated[
+    int, _said("batches.history", "Batches whose figures are kept.", ge=0)
 ]
+StopIfFirstBad: TypeAlias = Annotated[int, Meta(ge=0)]
 
 _NAMED = {"dense": False, "mapped": True}  # by what a checkpoint keeps
 
@@ -75,10 +95,10 @@ class RecordSettings:
 
     records: Records = "msgpack"  # updates; queries are msgpack always
     names: bool = False  # True: vertices go by any integer of 64 bits, or by text
-    late: Late = "apply"  # what becomes of late operations: see `pipeline/windows.py`
-    max_lateness: int = 0  # behind the newest event time, in its unit
+    late: LatePolicy = "apply"  # what becomes of late operations: see `pipeline/windows.py`
+    max_lateness: MaxLateness = 0
     window: Width = None  # edges are kept so long; None: for ever
-    window_time: WindowTime = "event"  # what moves the window
+    window_time: MovedBy = "event"
     max_ahead: Width = "24h"  # how far past the clock an event time may lie; None: anywhere
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
@@ -189,7 +209,7 @@ class Settings(RecordSettings):
     max_reply_rows: MaxReplyRows = 1_000_000
     history: History = 100_000
     clock: Callable[[], int] = now_ms  # ms since 1970: the stamps
-    keep_checkpoints: str | None = None  # old ones, as "1h=24,1d=7"; None: as the stream did so far
+    keep_checkpoints: KeepCheckpoints | None = None
     track: Sequence[str] = ()  # figures kept after every batch: see `results/figures.py`
     results: ResultSink = None
     alerts: Sequence[str] = ()  # rules, as "core >= 20"
@@ -239,11 +259,19 @@ class Settings(RecordSettings):
 
 
 @cache
+def declared() -> dict[str, tuple[Any, Meta]]:
+    """The settings of which something is said where they are declared, with their types."""
+    found = {}
+    for name, hint in get_type_hints(Settings, include_extras=True).items():
+        for part in (hint, *get_args(hint)):
+            if isinstance(meta := getattr(part, "__metadata__", (None,))[0], Meta):
+                found[name] = part, meta
+    return found
+
+
 def numbers() -> dict[str, Meta]:
     """The settings that are numbers, and their limits."""
-    hints = get_type_hints(Settings, include_extras=True)
-    limits = {name: getattr(hint, "__metadata__", (None,))[0] for name, hint in hints.items()}
-    return {name: limit for name, limit in limits.items() if isinstance(limit, Meta)}
+    return {name: meta for name, (_, meta) in declared().items() if meta.ge is not None}
 
 
 def _is(kind: type, value: Any) -> bool:

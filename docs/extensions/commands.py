@@ -1,4 +1,5 @@
-"""The directive `{commands}`: every command of the Typer application, as its `--help` has it."""
+"""The directive `{commands}`: every command of the Typer application, as its `--help` has it; and
+`{settings}`: the file of settings that `lpma ingest --write-config` prints."""
 
 from __future__ import annotations
 
@@ -58,6 +59,17 @@ class Commands(SphinxDirective):
         return holder.children
 
 
+class Settings(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        from typer.testing import CliRunner
+
+        from ingest.cli import app
+
+        text = CliRunner().invoke(app, ["ingest", "--write-config"], catch_exceptions=False).stdout
+        return [nodes.literal_block(text, text, language="toml")]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("commands", Commands)
+    app.add_directive("settings", Settings)
     return {"parallel_read_safe": True}

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
 
-from lpma import Edges, Kind, Neighbors
+from lpma import Edges, Kind
 from lpma.arrays import to_host
 from lpma.batch.columns import MAX_VERTEX
 
-from ..formats.names import joined as joined_names
+from ..errors import QueryRefused, QueryTimeout
+from ..queries.base import Ask, Queries
 from ..sources.kafka.config import read_settings
 from ..state.vertex_names import VertexNames
 from ..types import Name
@@ -30,8 +29,7 @@ from ._targets import HTTP, KAFKA, is_log
 if TYPE_CHECKING:
     import lpma
 
-    from ..queries.base import Ask, Queries
-    from ..types import Reply
+Columns = dict[str, list[Any]]
 
 Target = Annotated[
     str,
@@ -70,12 +68,12 @@ def answering(
             settings = None if config is None else read_settings(config)
             brokers = target.removeprefix(KAFKA)
             client = Client.kafka(brokers, settings=settings, **options)
-            yield Live(opened.enter_context(client))
+            yield Live(opened.enter_context(client), query_topic)
         else:
             from ..sources import SqliteLog
 
             log = opened.enter_context(SqliteLog(target))
-            yield Live(opened.enter_context(Client(log, **options)))
+            yield Live(opened.enter_context(Client(log, **options)), query_topic)
 
 
 class Stored:
@@ -90,19 +88,19 @@ class Stored:
         """The edge."""
         return self._graph.edges(self._given([src]), self._given([dst]))
 
-    def values(self, kind: Kind, vertices: Sequence[Name]) -> npt.NDArray[Any]:
+    def values(self, kind: Kind, vertices: Sequence[Name]) -> list[Any]:
         """The degree of each vertex, or whether it is there."""
         ask = self._graph.degree if kind is Kind.DEGREE else self._graph.has_vertices
-        return ask(self._given(vertices))
+        found: list[Any] = ask(self._given(vertices)).tolist()
+        return found
 
-    def neighbors(self, kind: Kind, vertices: Sequence[Name], steps: int = 1) -> Neighbors:
-        """Each vertex's successors, predecessors, or the vertices within so many steps."""
-        given = self._given(vertices)
-        if kind is Kind.HOPS:
-            found = self._graph.hops(given, steps)
-        else:
-            found = getattr(self._graph, kind.name.lower())(given)
-        return replace(found, ids=to_host(found.ids))
+    def neighbors(self, kind: Kind, vertices: Sequence[Name], steps: int) -> Iterator[Columns]:
+        """Of each vertex its successors, predecessors, or the vertices within so many steps."""
+        given, more = self._given(vertices), [steps] if kind is Kind.HOPS else []
+        found = getattr(self._graph, kind.name.lower())(given, *more)
+        columns = _columns(found)
+        for first, last in pairwise(found.indptr.tolist()):
+            yield {name: column[first:last] for name, column in columns.items()}
 
     def _given(self, vertices: Sequence[Name]) -> list[Name]:
         if self._graph.names is not None:
@@ -114,66 +112,64 @@ class Live:
     """The same, answered by a running pipeline. `version` and `time` are those of the last answer,
     since each answer has its own place in the stream."""
 
-    def __init__(self, client: Queries) -> None:
+    def __init__(self, client: Queries, query_topic: str | None = None) -> None:
+        """query_topic: where queries are written; None: nowhere, but asked over HTTP."""
         self._client = client
+        self._query_topic = query_topic
         self.version = 0
         self.time = 0
 
     def edge(self, src: Name, dst: Name) -> Edges:
-        from ..queries.base import Ask
+        (answer,) = self._asked([Ask(Kind.EDGE, src, dst)])
+        assert isinstance(answer, Edges)
+        return answer
 
-        (reply,) = self._asked([Ask(Kind.EDGE, src, dst)])
-        assert isinstance(reply.answer, Edges)
-        return reply.answer
+    def values(self, kind: Kind, vertices: Sequence[Name]) -> list[Any]:
+        return [answer[0].item() for answer in self._asked([Ask(kind, v) for v in vertices])]
 
-    def values(self, kind: Kind, vertices: Sequence[Name]) -> npt.NDArray[Any]:
-        from ..queries.base import Ask
+    def neighbors(self, kind: Kind, vertices: Sequence[Name], steps: int) -> Iterator[Columns]:
+        """All rows of all vertices, however many replies they come in."""
+        for vertex in vertices:
+            ask = Ask(kind, vertex, steps=steps if kind is Kind.HOPS else None)
+            found: Columns = {}
+            with self._explaining([ask]):
+                for reply in self._client.pages(ask):
+                    for name, column in _columns(reply.answer).items():
+                        found.setdefault(name, []).extend(column)
+                    self.version, self.time = reply.version, reply.time
+            yield found
 
-        return np.concatenate([r.answer for r in self._asked([Ask(kind, v) for v in vertices])])
-
-    def _asked(self, queries: list[Ask]) -> list[Reply]:
-        from ..errors import QueryRefused
-
-        with _saying_who_knows_names(queries):
+    def _asked(self, queries: list[Ask]) -> list[Any]:
+        with self._explaining(queries):
             replies = self._client.ask_many(queries)
         for reply in replies:
             if reply.error is not None:
                 raise QueryRefused(reply)
         self.version, self.time = replies[-1].version, replies[-1].time
-        return replies
+        return [reply.answer for reply in replies]
 
-    def neighbors(self, kind: Kind, vertices: Sequence[Name], steps: int = 1) -> Neighbors:
-        """All rows of all vertices, however many replies they come in."""
-        from ..queries.base import Ask
-
-        parts: list[Neighbors] = []
-        counts = []
-        for vertex in vertices:
-            rows = 0
-            ask = Ask(kind, vertex, steps=steps if kind is Kind.HOPS else None)
-            with _saying_who_knows_names([ask]):
-                for reply in self._client.pages(ask):
-                    assert isinstance(reply.answer, Neighbors)
-                    parts.append(reply.answer)
-                    rows += len(reply.answer.ids)
-                    self.version, self.time = reply.version, reply.time
-            counts.append(rows)
-        columns = [[getattr(part, name) for part in parts] for name in ("ids", "weights", "times")]
-        together = [None if some[0] is None else joined_names(some) for some in columns]
-        return Neighbors(np.cumsum([0, *counts]), *together)  # type: ignore[arg-type]
+    @contextmanager
+    def _explaining(self, queries: Sequence[Ask]) -> Iterator[None]:
+        """If a query times out, say what reads it: a pipeline of its topic, and, if it names a
+        vertex, only one with names."""
+        try:
+            yield
+        except QueryTimeout as error:
+            if self._query_topic is None:
+                raise
+            hint = (
+                f"`lpma ingest` reads queries of the topic {self._query_topic} where it is given "
+                f"no --topic, or --topic {self._query_topic} as well"
+            )
+            ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
+            if not all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
+                hint += ", and names where it is given --names"
+            raise QueryTimeout(f"{error} ({hint})", error.replies) from None
 
 
-@contextmanager
-def _saying_who_knows_names(queries: Sequence[Ask]) -> Iterator[None]:
-    """If a query that names a vertex times out, say that only a pipeline with names
-    reads it."""
-    from ..errors import QueryTimeout
-
-    try:
-        yield
-    except QueryTimeout as error:
-        ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
-        if all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):
-            raise
-        hint = "does it read names (--names)?"
-        raise QueryTimeout(f"{error} And {hint}", error.replies) from None
+def _columns(answer: Any) -> Columns:
+    """Neighbours, with their weights and times if the graph has them."""
+    columns = {"ids": answer.ids, "weight": answer.weights, "time": answer.times}
+    return {
+        name: to_host(column).tolist() for name, column in columns.items() if column is not None
+    }

@@ -15,8 +15,9 @@ Each option of a command has a key in a table here, and what is rarely set has n
 Several commands read the same file, each the keys that it knows. An option wins over `--set`, and
 that over the file. Paths are relative to the file's folder.
 
-Where an option stands is declared beside it (`in_file`); its type, limits and help are those of the
-option. A value is converted by msgspec, so that a message names the key and what was expected.
+Where an option stands is declared with it (`key`); its type, limits and help are those of the
+option, or of the setting in ingest/settings.py. A value is converted by msgspec, so that a message
+names the key and what was expected.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ import importlib
 import inspect
 import json
 import math
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import wrap
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import typer
@@ -41,10 +44,10 @@ from typer.models import ParameterInfo
 
 from lpma.file.atomic import atomic_write
 
+from ..errors import PipelineError
 from ..settings import Settings
+from ._targets import STDIN
 from ._typer import Command, hints_of, option_of, sharing, showing
-
-Kind = TypeVar("Kind", bound=type[Any])
 
 MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was last read
 # What it keeps: tables and keys. The rest is for one run alone.
@@ -56,6 +59,7 @@ REMEMBERED = (
 CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
 NAMES = "records.names"  # what --ids said, until the next release
+_UNKNOWN = re.compile("Object contains unknown field `(.*)`")
 _GIVEN = ("COMMANDLINE", "ENVIRONMENT")  # sources of a parameter
 # Of two tables or keys, the one that the command line names leaves no room for the other.
 _EITHER = (("source.path", "kafka"), ("results.topic", "results.file"))
@@ -96,6 +100,7 @@ class Entry:
     check: Callable[[Any], Any] | None = None  # what the option does; raises typer.BadParameter
     is_table: bool = False  # it is a `Table`
     shown: Any = None  # the default that a written file shows
+    options: tuple[str, ...] = ()  # spellings of the option that says the same
 
 
 @dataclass(frozen=True)
@@ -107,23 +112,14 @@ class Table:
     key: str
 
 
-_DECLARING = "._ingest_options", "._serve_options", ".cluster._options"  # modules with keys
-_commands: dict[type[Any], dict[str, str]] = {}  # by class of options: field → key
+# Modules with keys.
+_DECLARING = "._options", "._ingest_options", "._serve_options", ".cluster._options"
 
 
-def in_file(**keys: str) -> Callable[[Kind], Kind]:
-    """Declare where the fields of a dataclass of options stand in the file. A field without a key
-    is for the command line alone."""
-
-    def declare(kind: Kind) -> Kind:
-        inherited = {field: key for base in kind.__mro__[1:] if base in _commands
-                     for field, key in _commands[base].items()}  # fmt: skip
-        unknown = set(keys) - {field.name for field in fields(kind)}
-        assert not unknown, f"{kind.__name__} has no {unknown}"
-        _commands[kind] = inherited | keys
-        return kind
-
-    return declare
+def keys_of(kind: type[Any]) -> dict[str, str]:
+    """Where the fields of a dataclass of options stand in the file. One without a key is for the
+    command line alone."""
+    return {f.name: f.metadata["key"] for f in fields(kind) if f.metadata.get("key")}
 
 
 def configured(
@@ -155,12 +151,13 @@ def configured(
             given |= {name: value for name, value in found.items() if name not in wins}
             if remembers:
                 known_here = {key: entry for key, entry in known.items() if _is_remembered(key)}
-                given = _recalled(known_here, given, wins | found.keys())
+                given = _recalled(known_here, given, wins | found.keys(), begins=write_config)
                 given["remember"] = functools.partial(_remember, known_here, dict(given))
             if write_config:
                 typer.echo(_written(known, given), nl=False)
                 return
-            command(**given)
+            with _naming_keys(config, known, found.keys() - wins):
+                command(**given)
 
         ours = [
             inspect.Parameter(
@@ -178,6 +175,21 @@ def configured(
     return share
 
 
+@contextmanager
+def _naming_keys(
+    config: Path | None, known: Mapping[str, Entry], found: Collection[str]
+) -> Iterator[None]:
+    """Within, what is wrong with the option of a parameter that was `found` in a file is said of
+    its key."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        for entry in known.values():
+            if config is not None and entry.name in found and error.param_hint in entry.options:
+                raise _wrong(config, f"{entry.key}: {error.message}") from None
+        raise
+
+
 def _moved(kinds: Sequence[type[Any]], rare: Sequence[str]) -> dict[str, str]:
     """The options that a command lacks, and the key of each."""
     found: dict[str, str] = {}
@@ -186,7 +198,7 @@ def _moved(kinds: Sequence[type[Any]], rare: Sequence[str]) -> dict[str, str]:
             options = option_of(hint)
             if name in rare or options is None:
                 for option in options or (f"--{name.replace('_', '-')}",):
-                    found |= dict.fromkeys(option.split("/"), _commands[kind].get(name, NAMES))
+                    found |= dict.fromkeys(option.split("/"), keys_of(kind).get(name, NAMES))
     return found
 
 
@@ -205,10 +217,11 @@ def entries(
         found[key] = _entry(key, name, parameter.annotation, parameter.default)
     for kind in kinds:
         hints = hints_of(kind)
-        for field in fields(kind):
-            if (key := _commands[kind].get(field.name, "")) == "":
-                continue
-            found[key] = _entry(key, field.name, hints[field.name], field.default, field.metadata)
+        places = keys_of(kind)
+        for f in fields(kind):
+            if f.name in places:
+                entry = _entry(places[f.name], f.name, hints[f.name], f.default, f.metadata)
+                found[entry.key] = entry
     return found
 
 
@@ -226,11 +239,15 @@ def _entry(
         limits = next(part for part in get_args(kind) if part is not type(None)).__metadata__[0]
         shown = getattr(Settings, name)
         return Entry(key, name, kind, limits.description, default, shown=shown)
+    if (in_file := about.get("in_file")) is not None:
+        kind = in_file
     if option.min is not None:
         number = next(part for part in (kind, *get_args(kind)) if part in (int, float))
         kind = Annotated[number, msgspec.Meta(ge=option.min)]
     check = option.parser or getattr(option, "callback", None)
-    return Entry(key, name, kind, option.help or "", default, check, shown=default)
+    options = option_of(hint) or ()
+    shown = default or getattr(Settings, name, None) or default
+    return Entry(key, name, kind, option.help or "", default, check, False, shown, options)
 
 
 def _from_file(path: Path, known: Mapping[str, Entry], said: set[str]) -> dict[str, Any]:
@@ -344,23 +361,43 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         return found if entry.check is None else entry.check(found)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
+        key = entry.key + place.rstrip("`")
+        if unknown := _UNKNOWN.fullmatch(what):
+            known = [name for kind in _structs(entry.kind) for name in kind.__struct_fields__]
+            hint = _nearest(unknown[1], known)
+            raise _wrong(path, f"{key}.{unknown[1]}: no such setting{hint}") from None
         what = what[:1].lower() + what[1:].replace(" | null", "")
         if what.startswith("invalid enum value"):
-            what += f": expected one of {', '.join(_words(entry.kind))}"
-        raise _wrong(path, f"{entry.key}{place.rstrip('`')}: {what}") from None
+            of = {n: hint for s in _structs(entry.kind) for n, hint in get_type_hints(s).items()}
+            words = _words(of.get(key.rpartition(".")[2], entry.kind))
+            what += f": expected one of {', '.join(words)}"
+        raise _wrong(path, f"{key}: {what}") from None
+    except PipelineError as error:
+        raise _wrong(path, f"{entry.key}: {error}") from None
     except typer.BadParameter as error:
         raise _wrong(path, f"{entry.key}: {error.message}") from None
 
 
+def _structs(kind: Any) -> Iterator[type[msgspec.Struct]]:
+    """The structs in a type, and in their fields."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield kind
+    parts = get_type_hints(kind).values() if hasattr(kind, "__struct_fields__") else get_args(kind)
+    for part in parts:
+        yield from _structs(part)
+
+
 def _words(kind: Any) -> list[str]:
     """What an option of a few words takes."""
-    found = [get_args(each) for each in (kind, *get_args(kind)) if get_origin(each) is Literal]
-    return [word for words in found for word in words]
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    parts = get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)
+    return [word for part in parts for word in _words(part)]
 
 
 def _path(folder: Path, kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str) and value:
-        return folder / value
+        return Path(value) if value == STDIN else folder / value
     raise ValueError("Expected the name of a file")
 
 
@@ -375,9 +412,11 @@ def _bad(text: str, option: str = CONFIG) -> typer.BadParameter:
 
 def all_keys() -> list[str]:
     """Every key that some command knows, table by table."""
-    for module in _DECLARING:
-        importlib.import_module(module, __package__)
-    keys = {"source.path", "cluster.shards", *(k for of in _commands.values() for k in of.values())}
+    keys = {"source.path", "cluster.shards"}
+    for name in _DECLARING:
+        module = importlib.import_module(name, __package__)
+        for kind in filter(is_dataclass, vars(module).values()):
+            keys |= set(keys_of(kind).values())  # type: ignore[arg-type]
     return sorted(keys)
 
 
@@ -389,10 +428,11 @@ def _is_remembered(key: str) -> bool:
 
 
 def _recalled(
-    known: Mapping[str, Entry], given: dict[str, Any], said: Collection[str]
+    known: Mapping[str, Entry], given: dict[str, Any], said: Collection[str], *, begins: bool
 ) -> dict[str, Any]:
     """The parameters of a command that names no source but the directory of its checkpoints: what
-    is not `said` is as it was last. What is said, and differs, is told."""
+    is not `said` is as it was last. What is said, and differs, is told. begins: there need be no
+    last time. Raises typer.BadParameter."""
     directory = given.get("checkpoint")
     sources = [
         entry.name for key, entry in known.items() if key in ("source.path", "kafka.servers")
@@ -401,7 +441,11 @@ def _recalled(
         return given
     path = directory / MEMORY
     if not path.is_file():
-        return given
+        if begins:
+            return given
+        what = "does not say how its stream is read" if directory.exists() else "does not exist"
+        hint = "give what is read, a SOURCE or --kafka"
+        raise _bad(f"the directory {directory} {what}: {hint}", "--checkpoint")
     before = _from_file(path, known, set())
     for key, entry in known.items():
         was, now = (values.get(entry.name, entry.default) for values in (before, given))
@@ -422,7 +466,7 @@ def _remember(known: Mapping[str, Entry], given: Mapping[str, Any]) -> None:
 def _absolute(value: Any) -> Any:
     """With paths that mean the same from every folder."""
     if isinstance(value, Path):
-        return value.absolute()
+        return value if str(value) == STDIN else value.absolute()
     if isinstance(value, Table):
         folder = value.path.parent.absolute()
         paths = {key: str(folder / path) for key, path in value.content.items()
@@ -462,6 +506,9 @@ def _toml(value: Any) -> str:
         return ""
     if isinstance(value, Table):
         value = value.content
+    if isinstance(value, msgspec.Struct):
+        of = [(each, getattr(value, each.name)) for each in msgspec.structs.fields(type(value))]
+        value = {each.name: its for each, its in of if its != each.default and its != {}}
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):

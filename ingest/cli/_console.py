@@ -15,11 +15,14 @@ from contextlib import contextmanager, redirect_stderr
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from ..errors import WordError
 from ._interrupt import INTERRUPTED, noting_interrupts
+
+MOST_COLUMNS = 10_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -214,8 +217,11 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_console() -> Console:
-    """Shows text as it is: input from outside, such as a name, is not markup."""
-    return Console(highlight=False, markup=False, emoji=False)
+    """Shows text as it is: input from outside, such as a name, is not markup. Lines are folded for
+    a terminal, and not in a pipe."""
+    folds = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = None if folds else MOST_COLUMNS
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def show(title: str, rows: dict[str, Any]) -> None:
@@ -229,11 +235,18 @@ def show(title: str, rows: dict[str, Any]) -> None:
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
-    """Print a table of several columns on stdout."""
+    """Print a table of several columns on stdout: where there is no room for it, a row after the
+    other, each with the columns' names."""
+    console = _plain_console()
+    widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
+    if sum(widths) + 2 * len(widths) > console.width:
+        for row in rows:
+            show(f"{header[0]} {row[0]}", dict(zip(header[1:], row[1:], strict=True)))
+        return
     lines = Table(*header, box=None, padding=(0, 1))
     for row in rows:
         lines.add_row(*row)
-    _plain_console().print(lines)
+    console.print(lines)
 
 
 def format_value(value: Any) -> str:
@@ -269,22 +282,12 @@ class Screen:
 
     def __enter__(self) -> Screen:
         if self._console.is_terminal:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-            )
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._bars = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                console=self._console,
-                transient=True,
-            )
+                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"),
+                TimeElapsedColumn(), console=self._console, transient=True,
+            )  # fmt: skip
             self._bars.start()
         return self
 
@@ -297,16 +300,21 @@ class Screen:
         """Print a line above the bars."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def progress(self, what: str, done: int, total: int | None, note: str = "") -> None:
+    def progress(
+        self, what: str, done: int, total: int | None, note: str = "", share: float | None = None
+    ) -> None:
         """Move the bar called `what`: it appears when first named, and disappears when all is done.
-        `note` stands next to its name."""
+        `note` stands next to its name. share: of what is read, where the total is not known."""
         if self._bars is None:
             return
+        said = f"{done:,}" if total is None else f"{done:,}/{total:,}"
+        said += "" if share is None else f", {share:.0%} of the file"
         with self._lock:
             if what not in self._tasks:
-                self._tasks[what] = self._bars.add_task(what, total=total)
-            unfinished = total is None or done < total
+                self._tasks[what] = self._bars.add_task(what, total=None, said=said)
+            known = total is not None or share is not None
             self._bars.update(
-                self._tasks[what], completed=done, total=total, visible=unfinished,
-                description=f"{what}{note}",
+                self._tasks[what], completed=done if share is None else share,
+                total=(total if share is None else 1) if known else None, said=said,
+                visible=total is None or done < total, description=f"{what}{note}",
             )  # fmt: skip

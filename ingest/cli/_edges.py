@@ -3,11 +3,7 @@ generator."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +18,12 @@ from ..errors import SourceError
 from ..graphs import BATCH_SIZE
 from ..sources.files.edges import EdgeFile, as_source_errors
 from ..sources.files.left_out import LeftOut
-from ..sources.files.unpacking import is_pipe
+from ..sources.files.unpacking import is_pipe, share_read
 from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
-from ._targets import TargetError, is_stream
+from ._recent import ALL, RecentOptions
+from ._targets import STDIN, TargetError, is_stream, name_of, spooled
 
 if TYPE_CHECKING:
     import lpma
@@ -40,8 +37,8 @@ class Edges:
     pieces: Iterator[Columns]
     total: int | None
     directed: bool
+    timed: bool  # whether it says when an operation was
     file: EdgeFile | None = None
-    held: Any = None  # what goes when this does
 
     @property
     def named(self) -> bool:
@@ -52,6 +49,11 @@ class Edges:
     def left(self) -> int | None:
         """How many vertices the left side has, if there are two kinds."""
         return None if self.file is None else self.file.left
+
+    @property
+    def share(self) -> float | None:
+        """How much of a file has been read."""
+        return None if self.file is None else share_read(self.file.path)
 
     @property
     def left_out(self) -> LeftOut:
@@ -70,15 +72,20 @@ def load_graph(
     device: str,
     screen: Screen,
     accept_bad: float | None = None,
+    recent: RecentOptions = ALL,
 ) -> tuple[lpma.Graph, VertexNames]:
-    """A graph of what `load` takes, with its defaults but for times, and not saved."""
+    """A graph of what `load` takes, with its defaults, and not saved; with times only where edges
+    are told by them."""
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
+    recent.check_recent(edges.timed)
     graph = lpma.Graph(
-        device=device, directed=edges.directed, times=False, names=edges.named, left=edges.left
-    )
+        device=device, directed=edges.directed, times=recent.names_recent is not None,
+        names=edges.named, left=edges.left,
+    )  # fmt: skip
     fill(graph, edges, BATCH_SIZE, False, screen, accept_bad)
+    recent.keep_recent(graph, screen)
     return graph, VertexNames(graph.names)
 
 
@@ -97,7 +104,7 @@ def fill(
     Raises TargetError on a bad line if `strict`, or if too many of a file's are bad: more than the
     share accept_bad, None: one in a hundred, and ten."""
     for filled in graphs.fill(graph, edges.pieces, edges.file, batch_size):
-        screen.progress("load", filled.operations, edges.total)
+        screen.progress("load", filled.operations, edges.total, share=edges.share)
     left_out, operations, rounded = edges.left_out, filled.operations, filled.rounded
     if edges.total is None and filled.is_empty:
         raise TargetError(left_out.nothing_of(edges.what))
@@ -128,16 +135,12 @@ def find_edges(
     from .. import datasets
     from ..datasets import generators
 
-    if source == "-" or is_pipe(Path(source)):
-        folder = tempfile.TemporaryDirectory(prefix="lpma-")
-        what = "stdin" if source == "-" else source
-        path = _saved(source, Path(folder.name))
+    if source == STDIN or is_pipe(Path(source)):
+        path = spooled(source)
         try:
-            edges = _file_edges(path, directed, options, screen, what)
+            return _file_edges(path, directed, options, screen)
         except SourceError as error:
-            raise SourceError(str(error).replace(str(path), what)) from error
-        edges.held = folder
-        return edges
+            raise SourceError(str(error).replace(str(path), name_of(path))) from error
     if is_stream(source):
         raise TargetError(
             f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
@@ -153,28 +156,18 @@ def find_edges(
         except generators.GeneratorError as error:
             raise typer.BadParameter(str(error), param_hint="SOURCE") from error
         road = source.startswith("grid")
-        return Edges(source, iter([made]), len(made), not road if directed is None else directed)
+        is_directed = not road if directed is None else directed
+        return Edges(source, iter([made]), len(made), is_directed, made.time is not None)
     if source not in datasets.names() and ("/" in source or Path(source).suffix):
         raise TargetError(f"{source}: no such file")
     graph = datasets.load(source, download=download, verify=verify, progress=screen.progress)
     made = graph.columns()
+    is_directed = graph.directed if directed is None else directed
     what = f"{source} ({graph.path})"
-    return Edges(what, iter([made]), len(made), graph.directed if directed is None else directed)
+    return Edges(what, iter([made]), len(made), is_directed, made.time is not None)
 
 
-def _saved(source: str, folder: Path) -> Path:
-    """What stdin or a pipe holds, as a file: it is looked at before it is read."""
-    path = folder / ("stdin" if source == "-" else "pipe")
-    with ExitStack() as opened, open(path, "wb") as file:
-        is_stdin = source == "-"
-        pipe = sys.stdin.buffer if is_stdin else opened.enter_context(open(source, "rb"))
-        shutil.copyfileobj(pipe, file)
-    return path
-
-
-def _file_edges(
-    path: Path, directed: bool | None, options: FileOptions, screen: Screen, what: str | None = None
-) -> Edges:
+def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen: Screen) -> Edges:
     from ..sources.files.by_networkx import said_before
     from ..sources.files.edges import open_edges
     from ..sources.files.formats import format_of
@@ -191,6 +184,7 @@ def _file_edges(
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):
         screen.say(note)
+    what = name_of(path)
     if file.sides is not None and (note := file.sides.note()):
         screen.say(note)
-    return Edges(what or str(path), iter(file), None, is_directed, file)
+    return Edges(what, iter(file), None, is_directed, "time" in file.reading.places, file)

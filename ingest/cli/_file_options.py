@@ -12,7 +12,7 @@ import typer
 from ..errors import PipelineError, SourceError
 from ..fields import TimeUnit
 from ..types import Ids
-from ._config import in_file
+from ._completion import columns
 from ._options import UpdateKind, WeightType, given
 from ._typer import option
 
@@ -25,57 +25,56 @@ FILE = "The edge file"
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " ",
                "blanks": " ", "space": " "}  # fmt: skip
 
-_column = partial(option, metavar="FIELD", panel=FIELDS)
+_column = partial(option, metavar="FIELD", panel=FIELDS, autocompletion=columns)
 _field_option = partial(option, panel=FIELDS)
 _file_option = partial(option, panel=FILE)
 
 
-@in_file(
-    source_column="fields.source", target_column="fields.target", weight_column="fields.weight",
-    time_column="fields.time", kind_column="fields.kind", kind_map="fields.kinds",
-    time_unit="fields.time_unit", default_weight="fields.default_weight",
-    default_kind="fields.default_kind", names="records.names",
-)  # fmt: skip
 @dataclass(frozen=True)
 class FieldOptions:
     """Which field of JSON, or column of a file, means what; None: as `Fields` has it."""
 
     source_column: str | None = _column(
-        "--source",
+        "fields.source", "--source",
         help="The field that edges begin at: its name or dotted path, or a column's number from 1.",
     )  # fmt: skip
-    target_column: str | None = _column("--target", help="The field that edges end at.")
+    target_column: str | None = _column(
+        "fields.target", "--target", help="The field that edges end at."
+    )
     weight_column: str | None = _column(
-        "--weight", help="The field of weights; none: do not read weights."
+        "fields.weight", "--weight", help="The field of weights; none: do not read weights."
     )
     time_column: str | None = _column(
-        "--time",
+        "fields.time", "--time",
         help="The field of times: integers, in ms or in --time-unit, or dates of ISO 8601, which "
         "become ms since 1970; none: do not read times.",
     )  # fmt: skip
     kind_column: str | None = _column(
-        "--kind",
+        "fields.kind", "--kind",
         help="The field that says what a row does: append or insert, delete, add_vertex, "
         "remove_vertex, or their numbers 0 to 3. It is never guessed.",
     )  # fmt: skip
     kind_map: str | None = _field_option(
-        "--kind-map", metavar="WORD=KIND,…",
+        "fields.kinds", "--kind-map", metavar="WORD=KIND,…",
         help="What the words of that field mean, as in a=insert,b=delete.",
     )  # fmt: skip
     time_unit: TimeUnit | None = _field_option(
-        "--time-unit", help="What times that are numbers count, to be read as milliseconds."
-    )
+        "fields.time_unit", "--time-unit",
+        help="What times that are numbers count, to be read as milliseconds.",
+    )  # fmt: skip
     default_weight: float | None = _field_option(
-        "--default-weight", help="The weight of JSON without one. (default: 1)"
-    )
+        "fields.default_weight", "--default-weight",
+        help="The weight of JSON without one. (default: 1)",
+    )  # fmt: skip
     default_kind: UpdateKind | None = _field_option(
-        "--default-kind", help="The kind of JSON without one. (default: append)"
-    )
+        "fields.default_kind", "--default-kind",
+        help="The kind of JSON without one. (default: append)",
+    )  # fmt: skip
     names: bool | None = _field_option(
-        "--names/--no-names",
+        "records.names", "--names/--no-names",
         help="Whether vertices go by names, which are text or integers of 64 bits; if not, by "
         "numbers from 0 to 4294967294.",
-    )
+    )  # fmt: skip
     ids: Ids | None = _field_option(
         "--ids", help="mapped is --names, dense --no-names (until the next release)."
     )
@@ -126,41 +125,36 @@ class FieldOptions:
         return {word.strip(): kind.strip() for word, _, kind in pairs}
 
 
-@in_file(
-    header="file.header", separator="file.separator", columns="file.columns",
-    decimal="file.decimal", thousands="file.thousands", format="file.format",
-    bipartite="file.bipartite",
-)  # fmt: skip
 @dataclass(frozen=True)
 class FileOptions(FieldOptions):
     """How a file of edges is read; None: guess."""
 
     header: bool | None = _file_option(
-        "--header/--no-header", help="Whether the first line names the columns."
+        "file.header", "--header/--no-header", help="Whether the first line names the columns."
     )
     separator: str | None = _file_option(
-        "--separator", metavar="CHARACTER",
+        "file.separator", "--separator", metavar="CHARACTER",
         help="What stands between fields: a character, or tab or blank.",
     )  # fmt: skip
     columns: str | None = _file_option(
-        "--columns",
+        "file.columns", "--columns",
         help="All columns of a text file in order, such as 'src dst - time' ('-' skips one).",
-    )
+    )  # fmt: skip
     decimal: str | None = _file_option(
-        "--decimal", metavar="CHARACTER", help="The decimal mark of weights."
+        "file.decimal", "--decimal", metavar="CHARACTER", help="The decimal mark of weights."
     )
     thousands: str | None = _file_option(
-        "--thousands", metavar="CHARACTER", help="The mark between thousands."
+        "file.thousands", "--thousands", metavar="CHARACTER", help="The mark between thousands."
     )
     format: str | None = _file_option(
-        "--format", metavar="FORMAT",
+        "file.format", "--format", metavar="FORMAT",
         help="What the file is: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
         "gexf, gml, pajek, parquet, arrow or npz. (default: by its content, then by its name)",
     )  # fmt: skip
     bipartite: bool | None = _file_option(
-        "--bipartite/--no-bipartite",
+        "file.bipartite", "--bipartite/--no-bipartite",
         help="Whether sources and targets are two kinds of vertices: 5 and 5 are two.",
-    )
+    )  # fmt: skip
 
     def asked(self) -> Asked:
         """What was said of a file. Raises typer.BadParameter."""

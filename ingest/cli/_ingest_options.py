@@ -3,23 +3,25 @@ checkpoints are kept, how the stream is run."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import typer
 
-from .. import settings
-from ..pipeline.windows import WindowTime
-from ..types import DEAD_LETTERS, REPLIES, Late
-from ._config import Table, in_file
+from ..fields import Fields, Records, TopicRecords
+from ..settings import declared
+from ..types import DEAD_LETTERS, REPLIES
+from ._completion import figures
+from ._config import Table
 from ._console import JsonOption
 from ._file_options import FileOptions
 from ._options import CHECKPOINTS, KAFKA, KAFKA_TABLE, KafkaConfig, given
-from ._origin import FROM_OFFSETS, FROM_STORE, Origin, Starts, read_starts
+from ._origin import FROM_OFFSETS, Origin, Starts, read_starts
 from ._serve_options import SERVING
-from ._typer import option
+from ._typer import keyed, option
 
 FIRST_RECORDS = 1000  # of a new stream: if all are bad, it stops
 
@@ -36,55 +38,69 @@ def _name(text: str) -> str:
     return text
 
 
-@in_file(
-    kafka="kafka.servers", topics="kafka.topics", kafka_config="kafka.config",
-    kafka_settings="kafka.settings", group="kafka.group", from_offsets="source.from_offsets",
-    reply_topics="outputs.reply_topics", dead_letter_topic="outputs.dead_letter_topic",
-    results_topic="results.topic", results_file="results.file",
-)  # fmt: skip
+class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic in a file, which may have fields of its own."""
+
+    name: str
+    fields: Fields | None = None
+
+
 @dataclass(frozen=True)
 class EndpointOptions:
     """Where a stream comes from, and where replies and dead letters go."""
 
     kafka: str | None = _kafka_option(
-        "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
-    )
+        "kafka.servers", "--kafka", metavar="HOST:PORT,…",
+        help="Read from these brokers instead of a SOURCE.",
+    )  # fmt: skip
     topics: list[str] | None = _kafka_option(
-        "--topic", help="A topic to read; may be repeated. (default: updates and queries)"
-    )
-    kafka_config: KafkaConfig = None
-    kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
+        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[str | Topic] | None,
+        help="A topic to read, also of a log; may be repeated. (default: updates and queries)",
+    )  # fmt: skip
+    kafka_config: KafkaConfig = keyed("kafka.config")
+    kafka_settings: Table | None = keyed("kafka.settings", **KAFKA_TABLE)
     group: str | None = _kafka_option(
-        "--group",
+        "kafka.group",
         help="A consumer group to tell, after each checkpoint, how far the stream has come, for "
         "tools that show the lag. Nothing is read from it.",
-    )
+    )  # fmt: skip
     reply_topics: list[str] | None = _kafka_option(
-        "--reply-topic",
+        "outputs.reply_topics", "--reply-topic",
         help="A topic that queries may name for replies; may be repeated. (default: replies)",
-    )
+    )  # fmt: skip
     dead_letter_topic: str | None = _kafka_option(
-        "--dead-letter-topic", help="Where bad records go. (default: dead-letters)"
-    )
+        "outputs.dead_letter_topic",
+        help="Where bad records go. (default: dead-letters)",
+    )  # fmt: skip
     results_topic: str | None = _results_option(
-        "--results-topic", metavar="TOPIC", parser=_name,
+        "results.topic", "--results-topic", metavar="TOPIC", parser=_name,
         help="Where changes of the figures in --track go, and alerts; it is made if need be.",
     )  # fmt: skip
     results_file: Path | None = _results_option(
-        "--results-file", metavar="FILE", parser=lambda text: Path(_name(text)),
+        "results.file", "--results-file", metavar="FILE", parser=lambda text: Path(_name(text)),
         help="Or the file at whose end they go as JSON lines.",
     )  # fmt: skip
     from_offsets: str | None = _kafka_option(
-        FROM_OFFSETS, metavar="WHERE",
-        help="Where a new checkpoint begins: earliest, latest, 'updates:0=120,updates:1=latest', "
-        "or a JSON file; 120+4: after 4 rows of that record. (default: earliest)",
+        "source.from_offsets", FROM_OFFSETS, metavar="WHERE",
+        help="Where a new checkpoint begins: earliest, latest, 'updates:0=120,updates:1=latest'; "
+        "120+4: after 4 rows of that record. (default: earliest)",
     )  # fmt: skip
 
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
         settings = self.kafka_settings
-        return Origin(
-            path, self.kafka, self.topics, self.kafka_config, file, rate, settings, self.group
-        )
+        topics = self.topics and [topic.name for topic in self._topics]
+        return Origin(path, self.kafka, topics, self.kafka_config, file, rate, settings, self.group)
+
+    @property
+    def _topics(self) -> list[Topic]:
+        topics: list[Any] = self.topics or []  # a file has what the command line has not
+        return [topic if isinstance(topic, Topic) else Topic(topic) for topic in topics]
+
+    def records(self, usual: TopicRecords) -> dict[str, Records]:
+        """How records are read, if a topic has fields of its own; `usual`: those of others."""
+        if not any(topic.fields for topic in self._topics):
+            return {}
+        return {"records": {topic.name: topic.fields or usual for topic in self._topics}}
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
@@ -129,44 +145,25 @@ class EndpointOptions:
         return self.results_topic is not None or self.results_file is not None
 
 
-@in_file(
-    late="records.late", max_lateness="records.max_lateness", window="records.window",
-    window_time="records.window_time", max_ahead="records.max_ahead",
-)  # fmt: skip
 @dataclass(frozen=True)
 class RecordOptions(FileOptions):
     """How records of a log, or rows of a file, are read; None: the default of the pipeline's
     settings, or what a file makes plain."""
 
-    late: Late | None = _record_option(
-        "--late", help="What to do with late operations. (default: apply)"
-    )
-    max_lateness: int | None = _record_option(
-        "--max-lateness", min=0,
-        help="How far behind the newest event time is not yet late, in its unit. (default: 0)",
-    )  # fmt: skip
     window: str | None = _record_option(
-        "--window",
+        "records.window", "--window",
         help="How long edges are kept, as 24h: of ms, s, m, h, d, w, or a number in the unit of "
         "the times. (default: for ever)",
-    )
-    window_time: WindowTime | None = _record_option(
-        "--window-time",
-        help="What moves the window: the newest event time, or arrival, which is then the time of "
-        "every edge. (default: event)",
-    )
+    )  # fmt: skip
     max_ahead: str | None = _record_option(
-        "--max-ahead",
+        "records.max_ahead",
         help="Where event times move a window or say what is late: how far past the clock one may "
         "lie, as --window; none: anywhere. Beyond it a row is a dead letter. (default: 24h)",
-    )
+    )  # fmt: skip
 
     def settings(self, origin: Origin) -> dict[str, Any]:
-        """The settings that were given. Raises typer.BadParameter on a window that is none."""
-        own = given(
-            {"late": self.late, "max_lateness": self.max_lateness,
-             "window": self._width(self.window, "--window"), "window_time": self.window_time}
-        )  # fmt: skip
+        """The settings that were given. Raises typer.BadParameter on a width that is none."""
+        own = given({"window": self._width(self.window, "--window")})
         if self.max_ahead is not None:
             own["max_ahead"] = self._width(self.max_ahead, "records.max_ahead")
         return own | (self.of_records() if origin.has_records else given({"names": self.by_name}))
@@ -182,139 +179,117 @@ class RecordOptions(FileOptions):
             raise typer.BadParameter(str(error), param_hint=option) from error
 
 
-@in_file(
-    checkpoint="checkpoints.directory", checkpoint_interval="checkpoints.interval",
-    checkpoint_operations="checkpoints.operations", keep_checkpoints="checkpoints.keep",
-    from_store="graph.from_store", accept_gap="checkpoints.accept_gap",
-    accept_journal_loss="checkpoints.accept_journal_loss",
-)  # fmt: skip
 @dataclass(frozen=True)
 class CheckpointOptions:
     """Where checkpoints are kept, and how often one is taken; None: the pipeline's default."""
 
     checkpoint: Path | None = _checkpoint_option(
-        "--checkpoint", "-c",
+        "checkpoints.directory", "--checkpoint", "-c",
         help="The directory of checkpoints; the stream resumes if it holds one.",
     )  # fmt: skip
-    checkpoint_interval: settings.CheckpointInterval | None = None
-    checkpoint_operations: settings.CheckpointOperations | None = None
-    keep_checkpoints: str | None = _checkpoint_option(
-        "--keep-checkpoints", metavar="LADDER",
-        help="Old checkpoints to keep for past views, as '1h=24,1d=7': one an hour for 24 hours, "
-        "one a day for 7 days. '' keeps none. (default: as the stream did so far)",
-    )  # fmt: skip
     from_store: Path | None = _checkpoint_option(
-        FROM_STORE, metavar="STORE",
+        "graph.from_store", metavar="STORE",
         help="Begin with this saved store instead of an empty graph. The stream is read from its "
         "earliest record, unless --from-offsets says otherwise.",
     )  # fmt: skip
     accept_gap: bool = _checkpoint_option(
-        "--accept-gap", default=False,
+        "checkpoints.accept_gap", "--accept-gap", default=False,
         help="Resume although retention has dropped records that were still to be read; they are "
         "counted.",
     )  # fmt: skip
     accept_journal_loss: bool = _checkpoint_option(
-        "--accept-journal-loss", default=False,
+        "checkpoints.accept_journal_loss", "--accept-journal-loss", default=False,
         help="If the journal is missing or damaged, resume from the checkpoint and the log. No "
         "update is lost; time stamps are assigned anew, and repeated replies may differ.",
     )  # fmt: skip
 
-    def settings(self) -> dict[str, Any]:
-        """The settings that were given. Raises typer.BadParameter if they need a directory and
-        none was given."""
-        named = ("checkpoint_interval", "checkpoint_operations", "keep_checkpoints")
-        found = given({name: getattr(self, name) for name in named})
-        lost = self.accept_gap or self.accept_journal_loss
-        if self.checkpoint is None and (found or lost):
+    def check(self, pipeline: dict[str, Any]) -> None:
+        """Raise typer.BadParameter if one of these, or of the pipeline's settings, needs a
+        directory and none was given."""
+        asked = pipeline.keys() & {"checkpoint_interval", "checkpoint_operations",
+                                   "keep_checkpoints"}  # fmt: skip
+        if self.checkpoint is None and (asked or self.accept_gap or self.accept_journal_loss):
             raise typer.BadParameter(
                 "needed by checkpoints.interval, checkpoints.operations, checkpoints.keep, "
-                "--accept-gap and --accept-journal-loss", param_hint="--checkpoint",
-            )  # fmt: skip
-        return found
+                "checkpoints.accept_gap and checkpoints.accept_journal_loss",
+                param_hint="--checkpoint",
+            )
 
 
-@in_file(
-    batch_size="batches.size", batch_interval="batches.interval",
-    query_interval="batches.query_interval", max_queries="batches.max_queries",
-    max_waiting_queries="batches.max_waiting_queries", poll_records="batches.poll_records",
-    max_hops="batches.max_hops", max_reply_rows="batches.max_reply_rows",
-    history="batches.history",
-)  # fmt: skip
 @dataclass(frozen=True)
-class BatchSettings:
-    """Settings of the pipeline, of which only a file has most; None: its default."""
+class PipelineOptions:
+    """Settings of the pipeline; None: its default."""
 
     batch_size: int | None = option(
-        "--batch-size", min=1, help="Operations per batch. (default: 100000)"
-    )
-    batch_interval: settings.BatchInterval | None = None
-    query_interval: settings.QueryInterval | None = None
-    max_queries: settings.MaxQueries | None = None
-    max_waiting_queries: settings.MaxWaiting | None = None
-    poll_records: settings.PollRecords | None = None
-    max_hops: settings.MaxHops | None = None
-    max_reply_rows: settings.MaxReplyRows | None = None
-    history: settings.History | None = None
+        "batches.size", "--batch-size", min=1, help="Operations per batch. (default: 100000)"
+    )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
         """Those that were given."""
         return given(asdict(self))
 
 
-@in_file(
-    save="outputs.save", statistics="outputs.statistics", metrics="outputs.metrics",
-    serve="serve.address", updates_topic="serve.updates_topic", track="results.track",
-    alerts="results.alerts", log_json="run.log_json", follow="run.follow", limit="run.limit",
-    accept_bad="run.accept_bad", rate="file.rate",
+# With all others that ingest/settings.py declares, as keys of the file.
+OF_SETTINGS = make_dataclass(
+    "OF_SETTINGS", bases=(PipelineOptions,), frozen=True,
+    fields=[
+        (name, kind | None, keyed(meta.extra["key"])) for name, (kind, meta) in declared().items()
+        if meta.extra and name != "batch_size"
+    ],
 )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class StreamOptions:
     """How the stream is run, and where its figures and its graph go."""
 
-    save: Path | None = option("--save", help="Save the store here at the end.")
+    save: Path | None = option("outputs.save", "--save", help="Save the store here at the end.")
     statistics: Path | None = option(
-        "--statistics", help="Append each batch's figures here, as JSON lines."
-    )
+        "outputs.statistics",
+        help="Append each batch's figures here, as JSON lines.",
+    )  # fmt: skip
     metrics: str | None = option(
-        "--metrics", metavar="PORT|HOST:PORT",
+        "outputs.metrics", metavar="PORT|HOST:PORT",
         help="Serve metrics for Prometheus there; a port alone binds to loopback.",
     )  # fmt: skip
     serve: str | None = _serve_option(
-        "--serve", metavar="[HOST:]PORT",
+        "serve.address", "--serve", metavar="[HOST:]PORT",
         help="Serve the graph over HTTP there, with a live page; a port alone binds to loopback.",
     )  # fmt: skip
     updates_topic: str | None = _serve_option(
-        "--updates-topic", metavar="TOPIC",
+        "serve.updates_topic", metavar="TOPIC",
         help="The topic that POST /v1/updates writes to, one that is read. (default: updates, or "
         "the only one)",
     )  # fmt: skip
     track: str | None = _results_option(
-        "--track", metavar="FIGURE,…",
+        "results.track", "--track", metavar="FIGURE,…", autocompletion=figures,
         help="Figures to keep up to date: core, triangles, components, butterflies, pagerank.",
     )  # fmt: skip
     alerts: list[str] | None = _results_option(
-        "--alert", metavar="RULE",
+        "results.alerts", "--alert", metavar="RULE",
         help="Tell where this becomes true, as 'core >= 20' or 'triangles > 1e6', with the "
         "results, and watchers of --serve, also of 'lag > 1000'. May be repeated.",
     )  # fmt: skip
     log_json: bool = option(
-        "--log-json", default=False, help="Log what happens to stderr, as JSON lines."
-    )
+        "run.log_json", "--log-json", default=False,
+        help="Log what happens to stderr, as JSON lines.",
+    )  # fmt: skip
     follow: bool = option(
-        "--follow", "-f", default=False, help="Wait for more at the end of a log."
+        "run.follow", "--follow", "-f", default=False, help="Wait for more at the end of a log."
     )
-    limit: int | None = option("--limit", min=1, help="Stop after this many operations.")
+    limit: int | None = option(
+        "run.limit", "--limit", min=1, help="Stop after this many operations."
+    )
     dry_run: bool = option(
         "--dry-run", default=False, help="Read and count only; write nothing anywhere."
     )
     accept_bad: bool = option(
-        "--accept-bad", default=False,
+        "run.accept_bad", "--accept-bad", default=False,
         help=f"Go on although the first {FIRST_RECORDS:,} records of a new stream are all bad.",
     )  # fmt: skip
     rate: float | None = option(
-        "--rate", min=0.001, help="Read a file at this many operations per second."
-    )
-    verbose: bool = option("--verbose", "-v", default=False, help="Show all figures at the end.")
+        "file.rate", min=0.001, help="Read a file at this many operations per second."
+    )  # fmt: skip
     as_json: JsonOption = False
 
     @property

@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from ..pipeline.pipeline import Pipeline
     from ..sources import FileSource
     from ..sources.files.left_out import LeftOut
-    from ..sources.files.reading import Reading
 
 # What the title, the lines before or `lpma info` say.
 DETAILS = {
-    "source", "resumed", "rejected", "stages", "device", "rows", "density", "header", "columns",
-    "by_name", "unused_columns",
+    "source", "resumed", "rejected", "rejected_by", "first_rejected", "stages", "device", "rows",
+    "density", "header", "columns", "by_name", "unused_columns",
 }  # fmt: skip
 
 
@@ -104,28 +103,10 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
     }
 
 
-def tell_unit(reading: Reading, window: str | None, width: int | None, screen: Screen) -> None:
-    """Say it if a file's times look like seconds or finer than milliseconds, and `window` has a
-    unit, so that its `width` is in milliseconds."""
-    if reading.since is None or reading.since[0] == "ms" or reading.unit is not None:
-        return
-    from ..formats.times import UNITS
-
-    unit, value = reading.since
-    if window is not None and width is not None and not window.isdecimal():
-        screen.say(
-            f"times such as {value} look like {UNITS[unit][1]} since 1970, but --window {window} "
-            f"is {width} milliseconds: say --time-unit {unit}, or give the window in "
-            f"{UNITS[unit][1]}, --window {width * UNITS[unit][0] // UNITS['ms'][0]}"
-        )
-
-
-def readable(document: dict[str, Any], verbose: bool) -> dict[str, Any]:
-    """A document of `lpma ingest` for people: nested values in words; unless `verbose`, without
-    what was said before or is nothing."""
+def readable(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of `lpma ingest` for people: nested values in words, without what was said before
+    or is nothing."""
     rows = _in_words(document)
-    if verbose:
-        return rows
     if rows.get("total_operations") == rows.get("operations"):
         rows.pop("total_operations", None)
     return {name: value for name, value in rows.items() if value and name not in DETAILS}
@@ -145,13 +126,6 @@ def _in_words(document: dict[str, Any]) -> dict[str, Any]:
         )
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = format_counts(gaps)
-    for name in ("rejected_by", "first_rejected"):  # already shown
-        rows.pop(name, None)
-    if "columns" in rows:
-        columns = rows["columns"].items()
-        rows["columns"] = ", ".join(f"{name} → {field}" for field, name in columns)
-    if "unused_columns" in rows:
-        rows["unused_columns"] = ", ".join(rows["unused_columns"]) or None
     for letter in rows.pop("examples", []):
         place = f"{letter['topic']}/{letter['partition']} {letter['offset']}"
         rows[f"bad: {place}"] = letter["reason"]
@@ -160,6 +134,4 @@ def _in_words(document: dict[str, Any]) -> dict[str, Any]:
         for place in rows["lag"]
     ]
     rows["lag"] = ", ".join(behind) or None
-    if "stages" in rows:
-        rows["stages"] = ", ".join(f"{name} {s:.3g} s" for name, s in rows["stages"].items())
     return rows

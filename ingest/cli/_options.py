@@ -13,9 +13,9 @@ import typer
 
 from lpma.backend import check_device
 
-from ._config import Table, in_file
+from ._config import Table
 from ._console import failing_in_one_line
-from ._typer import option
+from ._typer import keyed, option
 
 GRAPH = "The graph"
 KAFKA = "Kafka"
@@ -93,38 +93,37 @@ def kafka_settings(config: Path | None, table: Table | None) -> dict[str, Any]:
     return settings
 
 
-RARE_OF_GRAPH = "times", "strategy", "segment_size"  # keys of `lpma ingest` without an option
+# Keys of `lpma ingest` without an option.
+RARE_OF_GRAPH = "weight_dtype", "times", "strategy", "segment_size"
 
 
-@in_file(
-    directed="graph.directed", predecessors="graph.predecessors", times="graph.times",
-    weight_dtype="graph.weight_dtype", strategy="graph.strategy",
-    segment_size="graph.segment_size", device="graph.device",
-)  # fmt: skip
 @dataclass(frozen=True)
 class GraphOptions:
     """How a graph is made; None: the default of `lpma.Graph`."""
 
-    directed: Directed = None
+    directed: Directed = keyed("graph.directed")
     predecessors: bool | None = _graph_option(
-        "--predecessors/--no-predecessors",
+        "graph.predecessors", "--predecessors/--no-predecessors",
         help="Keep an in-neighbour store, which predecessor queries need. (default: no)",
-    )
+    )  # fmt: skip
     weight_dtype: WeightType | None = _graph_option(
-        "--weight-dtype",
+        "graph.weight_dtype", "--weight-dtype",
         help="The type of weights: float32 counts exactly up to 2^24, float64 up to 2^53 with a "
         "sixth more memory. (default: float32)",
-    )
+    )  # fmt: skip
     times: bool | None = _graph_option(
-        "--times/--no-times", help="Keep the time of each edge's last operation. (default: yes)"
+        "graph.times",
+        "--times/--no-times",
+        help="Keep the time of each edge's last operation. (default: yes)",
     )
     strategy: Strategy | None = _graph_option(
-        "--strategy", help="How batches are rebalanced. (default: hybrid)"
+        "graph.strategy", "--strategy", help="How batches are rebalanced. (default: hybrid)"
     )
     segment_size: int | None = _graph_option(
-        "--segment-size", help="Slots per segment, a power of two from 2 to 1024. (default: 32)"
-    )
-    device: Device = "auto"
+        "graph.segment_size", "--segment-size",
+        help="Slots per segment, a power of two from 2 to 1024. (default: 32)",
+    )  # fmt: skip
+    device: Device = keyed("graph.device", "auto")
 
     def arguments(self, weight_column: str | None = None) -> dict[str, Any]:
         """The arguments of `lpma.Graph` that were given, except the device. weight_column: what

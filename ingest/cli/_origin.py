@@ -2,7 +2,7 @@
 
 The option `--from-offsets` says where a new checkpoint begins:
 
-    from  := item ("," item)* | a JSON file: {topic: {partition: where} or where}
+    from  := item ("," item)*
     item  := topic ":" partition "=" where | topic "=" where | where
     where := offset | offset "+" rows | "earliest" | "latest"
 
@@ -14,9 +14,7 @@ applies to begins at its earliest record.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,9 +31,9 @@ from ..types import QUERIES, UPDATES, Partition, Position, Rejected
 from ._config import Table
 from ._file_options import FileOptions
 from ._options import kafka_settings
-from ._targets import TargetError, is_log
+from ._targets import TargetError, is_log, name_of, open_log
 
-FROM_OFFSETS, FROM_STORE = "--from-offsets", "--from-store"
+FROM_OFFSETS, FROM_STORE = "--from-offsets", "graph.from_store"
 GO_ON = "Nothing was written; --accept-bad goes on all the same"
 _ITEM = re.compile(r"(?:(?P<topic>[\w.-]+)(?::(?P<number>\d{1,9}))?=)?(?P<where>[^=:]+)", re.ASCII)
 
@@ -59,16 +57,16 @@ class Origin:
     def __post_init__(self) -> None:
         if (self.path is None) == (self.kafka is None):
             raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
-        if self.kafka is None and (self.topics or self.config or self.settings or self.group):
-            raise typer.BadParameter(
-                "--topic, --group and --kafka-config need it", param_hint="--kafka"
-            )
+        if self.kafka is None and (self.config or self.settings or self.group):
+            raise typer.BadParameter("--kafka-config and kafka.group need it", param_hint="--kafka")
+        if self.topics and not self.is_log:
+            raise typer.BadParameter("a file has no topics", param_hint="--topic")
         said = self.file.said(of_fields=False)
         if self.is_log and (said is not None or self.rate is not None):
             raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
 
     def __str__(self) -> str:
-        return str(self.path) if self.kafka is None else f"kafka://{self.kafka}"
+        return f"kafka://{self.kafka}" if self.path is None else name_of(self.path)
 
     @property
     def read(self) -> list[str]:
@@ -106,6 +104,8 @@ class Origin:
         if not self.path.exists():
             raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
         if self.is_log:
+            if self.topics:
+                return open_log(self.path, self.topics, opened)
             return opened.enter_context(SqliteLog(self.path))
         asked = self.file.asked()
         fields = Fields() if json is not None else asked.fields
@@ -164,57 +164,31 @@ def begin_at(source: Source, starts: Starts | None) -> dict[Partition, Position]
 
 
 def read_starts(given: str) -> Starts:
-    """What `given` says, or the file it names. Raises typer.BadParameter."""
-    path = Path(given)
-    is_file = given.endswith(".json") or path.is_file()
+    """What `given` says. Raises typer.BadParameter."""
     starts: Starts = {}
-    for topic, number, where in _of_file(path) if is_file else _of_text(given):
-        _add(starts, topic, None if number is None else int(number), where)
-    return starts
-
-
-Item = tuple[str | None, str | None, str]  # topic, partition, where
-
-
-def _of_text(given: str) -> Iterator[Item]:
-    for item in given.split(","):
-        match = _ITEM.fullmatch(item.strip())
+    for item in map(str.strip, given.split(",")):
+        match = _ITEM.fullmatch(item)
         if match is None:
             raise _wrong(f"{item!r}: expected TOPIC:PARTITION=OFFSET, earliest or latest")
-        yield match["topic"], match["number"], match["where"]
-
-
-def _of_file(path: Path) -> Iterator[Item]:
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise _wrong(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise _wrong(f"{path}: not JSON: {error}") from None
-    for topic, places in content.items() if isinstance(content, dict) else [(None, None)]:
-        for number, where in places.items() if isinstance(places, dict) else [(None, places)]:
-            if topic is None or not re.fullmatch(r"\d{1,9}", number or "0", re.ASCII):
-                raise _wrong(f'{path}: expected {{"TOPIC": {{"PARTITION": OFFSET}}}}')
-            yield topic, number, str(where)
+        topic, where = match["topic"], match["where"]
+        number = None if match["number"] is None else int(match["number"])
+        place = "all" if topic is None else item.partition("=")[0]
+        if (topic, number) in starts:
+            raise _wrong(f"{place} is given twice")
+        if where not in ("earliest", "latest"):
+            if not re.fullmatch(r"\d{1,18}(\+\d{1,9})?", where, re.ASCII):
+                raise _wrong(
+                    f"{place}: {where!r} is not an offset, as 7, or 7+4 if 4 rows of its record "
+                    "are done, and not earliest or latest"
+                )
+            if number is None:
+                raise _wrong(f"{place}: an offset needs a partition, as TOPIC:0={where}")
+        starts[topic, number] = where
+    return starts
 
 
 def _wrong(text: str) -> typer.BadParameter:
     return typer.BadParameter(text, param_hint=FROM_OFFSETS)
-
-
-def _add(starts: Starts, topic: str | None, number: int | None, where: str) -> None:
-    place = "all" if topic is None else topic if number is None else f"{topic}:{number}"
-    if (topic, number) in starts:
-        raise _wrong(f"{place} is given twice")
-    if where not in ("earliest", "latest"):
-        if not re.fullmatch(r"\d{1,18}(\+\d{1,9})?", where, re.ASCII):
-            raise _wrong(
-                f"{place}: {where!r} is not an offset, as 7, or 7+4 if 4 rows of its record are "
-                "done, and not earliest or latest"
-            )
-        if number is None:
-            raise _wrong(f"{place}: an offset needs a partition, as TOPIC:0={where}")
-    starts[topic, number] = where
 
 
 def _positions(starts: Starts, log: Source) -> dict[Partition, Position]:

@@ -14,6 +14,8 @@ import typer
 
 from ..errors import CheckpointError
 from ..events import log_event
+from ..sources import FileSource
+from ..sources.files.unpacking import share_read
 from ._config import SET
 from ._console import Screen
 from ._ingest_options import CheckpointOptions
@@ -137,11 +139,8 @@ def _option(name: str, value: Any) -> str:
     """What makes a graph so."""
     if name in RARE_OF_GRAPH:
         return f"{SET} graph.{name}={str(value).lower()}"
-    if isinstance(value, bool):
-        no = "--undirected" if name == "directed" else f"--no-{name}"
-        return f"--{name}" if value else no
-    option = name.replace("_", "-")
-    return f"--{option} {'none' if value is None else value}"
+    no = "--undirected" if name == "directed" else f"--no-{name}"
+    return f"--{name}" if value else no
 
 
 def run(
@@ -243,7 +242,9 @@ class Progress:
         note = f", {self._lag:,} records behind" if self._lag else ""
         if rejected := self._pipeline.outputs.rejected:
             note += f", {rejected:,} rejected"
-        self._screen.progress("ingest", self._pipeline.stats.operations, None, note)
+        source = self._pipeline.source
+        share = share_read(source.path) if isinstance(source, FileSource) else None
+        self._screen.progress("ingest", self._pipeline.stats.operations, None, note, share)
 
 
 def list_lag(lag: dict[Partition, int]) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from ..errors import AllRecordsBad
 from ..types import DEAD_LETTERS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..sources.base import Source
 
 MOST_FIELDS = 8  # of a record, that are named
+MOST_BYTES = 60  # of a record, that are shown
 FIRST_REASONS = 3  # told of a stream that stops for them
 
 
@@ -78,12 +80,20 @@ def _hint(outputs: Outputs, settings: RecordSettings, more: str = "") -> str:
 
 
 def _json_fields(letter: DeadLetter) -> list[str]:
-    """The fields of a record that is an object of JSON."""
+    """The fields of a record that is an object of JSON, as dotted paths where it nests."""
     try:
         found = json.loads(letter.value) if letter.value.lstrip()[:1] == b"{" else None
+        return list(islice(_paths(found), MOST_FIELDS)) if isinstance(found, dict) else []
     except (ValueError, RecursionError):
         return []
-    return list(found)[:MOST_FIELDS] if isinstance(found, dict) else []
+
+
+def _paths(found: dict[str, Any], above: str = "") -> Iterator[str]:
+    for name, value in found.items():
+        if isinstance(value, dict) and value:
+            yield from _paths(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}"
 
 
 def letter_topic(pipeline: Pipeline) -> str:
@@ -128,5 +138,8 @@ def _counted(outputs: Outputs) -> str | None:
 
 
 def _shown(letter: DeadLetter) -> str:
+    """Where it was, why it is bad, and how it begins, if it is text."""
     reason = in_options(" ".join(letter.reason.split())).rstrip(".")
-    return f"{letter.topic}/{letter.partition} {letter.offset}: {reason}"
+    said = f"{letter.topic}/{letter.partition} {letter.offset}: {reason}"
+    begins = letter.value[:MOST_BYTES].decode("utf-8", "ignore")
+    return f"{said}: {begins!r}" if begins.isprintable() and begins.strip() else said

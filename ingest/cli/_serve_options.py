@@ -19,7 +19,6 @@ import typer
 from lpma.dependencies import MissingPackage, how_to_install
 
 from ..errors import PipelineError
-from ._config import in_file
 from ._typer import option
 
 if TYPE_CHECKING:
@@ -36,43 +35,39 @@ TOKEN, WRITE_TOKEN = "LPMA_TOKEN", "LPMA_WRITE_TOKEN"
 _option = partial(option, panel=SERVING)
 
 
-@in_file(
-    token_file="serve.token_file", write_token_file="serve.write_token_file",
-    tls_cert="serve.tls_cert", tls_key="serve.tls_key", insecure="serve.insecure",
-    allow_hosts="serve.allow_hosts",
-)  # fmt: skip
 @dataclass(frozen=True)
 class ServeOptions:
     """Who may use the service, and how it is reached."""
 
     token_file: Path | None = _option(
-        "--token-file", help=f"The token that reading needs is in this file, or in ${TOKEN}."
-    )
+        "serve.token_file", "--token-file",
+        help=f"The token that reading needs is in this file, or in ${TOKEN}.",
+    )  # fmt: skip
     write_token_file: Path | None = _option(
-        "--write-token-file",
+        "serve.write_token_file", "--write-token-file",
         help=f"The token that writing needs, which may read too, or ${WRITE_TOKEN}.",
-    )
-    tls_cert: Path | None = _option("--tls-cert", help="A certificate with its chain, in PEM.")
-    tls_key: Path | None = _option("--tls-key", help="Its key, in PEM, without a password.")
+    )  # fmt: skip
+    tls_cert: Path | None = _option("serve.tls_cert", help="A certificate with its chain, in PEM.")
+    tls_key: Path | None = _option("serve.tls_key", help="Its key, in PEM, without a password.")
     insecure: bool = _option(
-        "--insecure", default=False,
+        "serve.insecure", "--insecure", default=False,
         help="Serve on an address that is not loopback without a token, or without TLS.",
     )  # fmt: skip
     allow_hosts: list[str] | None = _option(
-        "--allow-host", metavar="NAME",
+        "serve.allow_hosts", "--allow-host", metavar="NAME",
         help="A name that clients may call the service by, such as a proxy's; may be repeated.",
     )  # fmt: skip
 
-    def access(self, address: str) -> Access:
-        """Who may do what at `address`. Raises typer.BadParameter if it is none; PipelineError
-        if it is open to all without being loopback; MissingPackage."""
+    def access(self, address: str, option: str) -> Access:
+        """Who may do what at `address`, which that option says. Raises typer.BadParameter if it is
+        none; PipelineError if it is open to all without being loopback; MissingPackage."""
         security, app = _packages()
         from ..arguments import parse_address
 
         try:
             host, _ = parse_address(address)
         except PipelineError as error:
-            raise typer.BadParameter(str(error)) from error
+            raise typer.BadParameter(str(error), param_hint=option) from error
         found: Access = security.Access(
             _token(self.token_file, TOKEN),
             _token(self.write_token_file, WRITE_TOKEN),

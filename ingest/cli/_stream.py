@@ -17,7 +17,7 @@ from ..events import log_event
 from ..types import QUERIES
 from ._console import Screen
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
-from ._ingest_report import figures_of, tell_unit, tell_untimed
+from ._ingest_report import figures_of, tell_untimed
 from ._origin import Origin, check_holds_edges
 from ._pipeline import Progress, reading_kept, run
 from ._rejected import explaining_bad, tell_rejected
@@ -70,7 +70,7 @@ class Stream:
             used = [
                 ("what is read", path), ("the file of --save", save),
                 ("the file of outputs.statistics", options.statistics),
-                ("the file of --from-store", self.checkpointing.from_store),
+                ("the file of graph.from_store", self.checkpointing.from_store),
                 ("the file of --kafka-config", self.endpoints.kafka_config),
             ]  # fmt: skip
             if path is not None:
@@ -115,7 +115,6 @@ class Stream:
             return source
         for said in (str(source.reading), *source.reading.notes(directed)):
             screen.say(said)
-        tell_unit(source.reading, self.records.window, settings.get("window"), screen)
         if kept is None:
             check_holds_edges(source, self.options.first_records)
         return source

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,12 +24,15 @@ if TYPE_CHECKING:
     from lpma.names import Names
     from lpma.snapshot.stored import StoredGraph
 
+    from ..sources import SqliteLog
     from ..state.checkpoint import Checkpoint, State
 
 Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint directory.")]
 
 KAFKA = "kafka://"
 HTTP = ("http://", "https://")
+STDIN = "-"  # in place of the name of a file that is read; of one that is written, stdout
+SPOOL = "lpma-stdin-"  # how the name of a folder begins that holds what stdin held
 FIRST_NUMBER = 0  # of the checkpoint with which a stream begins
 
 
@@ -120,6 +129,37 @@ def _refuse_no_store(path: Path) -> None:
 def is_log(path: Path) -> bool:
     """Whether a file is an embedded log, or another SQLite file."""
     return _begins_with(path, b"SQLite format 3\0")
+
+
+def open_log(path: Path, topics: Sequence[str], opened: ExitStack) -> SqliteLog:
+    """These topics of an embedded log, closed with `opened`. Raises TargetError if it lacks one:
+    to read a topic would make it."""
+    from ..sources import SqliteLog
+
+    with SqliteLog(path, writable=False) as log:
+        names = log.topic_names()
+    if missing := set(topics) - names:
+        there = ", ".join(sorted(names))
+        raise TargetError(f"{path}: no topic {min(missing)!r}: name one by --topic, of {there}")
+    return opened.enter_context(SqliteLog(path, topics))
+
+
+def name_of(path: Path) -> str:
+    """What messages call a file."""
+    return path.name if path.parent.name.startswith(SPOOL) else str(path)
+
+
+def spooled(source: str = STDIN) -> Path:
+    """What stdin or a pipe holds, as a file, which is looked at before it is read. It goes with the
+    process."""
+    folder = tempfile.mkdtemp(prefix=SPOOL)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    is_stdin = source == STDIN
+    path = Path(folder) / ("stdin" if is_stdin else "pipe")
+    with ExitStack() as opened, open(path, "wb") as file:
+        pipe = sys.stdin.buffer if is_stdin else opened.enter_context(open(source, "rb"))
+        shutil.copyfileobj(pipe, file)
+    return path
 
 
 def is_stream(target: str) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Annotated, Any, get_type_hints
@@ -26,11 +27,21 @@ from typer.models import ParameterInfo
 Command = Callable[..., None]
 
 
-def option(*names: str, panel: str | None = None, default: Any = None, **more: Any) -> Any:
-    """A field of a dataclass, which is an option called so. more: as Typer has it."""
+def option(
+    *names: str, panel: str | None = None, default: Any = None, in_file: Any = None, **more: Any
+) -> Any:
+    """A field of a dataclass, which is an option called so. A first name without dashes is its key
+    in a file of settings, where its type is `in_file`, if that says more. more: as Typer has it."""
+    key = names[0] if names and not names[0].startswith("-") else ""
     more = {"show_default": False, **more}
-    info = typer.Option(*names, rich_help_panel=panel, **more)
-    return field(default=default, metadata={"option": info})
+    info = typer.Option(*names[bool(key) :], rich_help_panel=panel, **more)
+    return field(default=default, metadata={"option": info, "key": key, "in_file": in_file})
+
+
+def keyed(key: str, default: Any = None, **about: Any) -> Any:
+    """A field that has this place in a file of settings, and no option but that of its annotation.
+    about: what _config.py should know of it."""
+    return field(default=default, metadata={"key": key, **about})
 
 
 def hints_of(kind: type[Any]) -> dict[str, Any]:
@@ -97,7 +108,20 @@ def showing(command: Command, parameters: list[inspect.Parameter]) -> Command:
     return command
 
 
+NARROW = 80  # columns, below which options are listed without frames, which would cut them
+
+
 class _Command(TyperCommand):
+    def __init__(self, *given: Any, help: str | None = None, **more: Any) -> None:
+        """help: in paragraphs, whose lines are as long as the source's."""
+        paragraphs = [" ".join(part.split()) for part in (help or "").split("\n\n")]
+        super().__init__(*given, help="\n\n".join(paragraphs), **more)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        if shutil.get_terminal_size().columns < NARROW:
+            self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:

@@ -87,7 +87,7 @@ def _list(rows: list[dict[str, Any]]) -> None:
                 "yes" if row["good"] else row["problem"],
             ]
         )
-    header = "number age size operations version stream_time verified offsets good"
+    header = "checkpoint age size operations version stream_time verified offsets good"
     table([name.replace("_", " ") for name in header.split()], lines)
 
 
@@ -170,16 +170,10 @@ def _document(directory: Path, found: Report) -> dict[str, Any]:
         "refusal": found.refusal,
         "checkpoints": [_facts(each) for each in found.checkpoints],
         "journal": [
-            {
-                "segment": segment.number,
-                "bytes": segment.size,
-                "torn_bytes": segment.torn,
-                "good": segment.problem is None,
-                "problem": segment.problem,
-            }
-            for segment in found.segments
+            {"segment": s.number, "bytes": s.size, "torn_bytes": s.torn,
+             "good": s.problem is None, "problem": s.problem} for s in found.segments
         ],
-    }
+    }  # fmt: skip
 
 
 @app.command("prune")

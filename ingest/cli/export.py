@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -21,7 +24,7 @@ from ..state.vertex_names import check_table_writable, table_path, write_table
 from ._as_of import AsOfOptions, open_as_of
 from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._options import ReadingDevice
-from ._targets import Store
+from ._targets import STDIN, Store
 from ._typer import sharing
 
 Format = Literal["npz", "parquet", "csv", "mtx", "graphml", "gexf"]
@@ -33,7 +36,11 @@ def export(
     store: Store,
     past: AsOfOptions,
     path: Annotated[
-        Path, typer.Argument(help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf.")
+        Path,
+        typer.Argument(
+            help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf; '-' for stdout, "
+            "which needs --format."
+        ),
     ],
     format: Annotated[
         Format | None, typer.Option("--format", help="(default: by the name)", show_default=False)
@@ -51,11 +58,21 @@ def export(
 
     If vertices have names, the file holds them; Matrix Market has no place for them, and
     PATH.names.csv next to it says which row belongs to which vertex."""
-    chosen = _format_of(path, format)
+    piped = path == Path(STDIN)
+    if piped and (format is None or as_json):
+        raise typer.BadParameter("stdout takes --format, and no --json", param_hint="PATH")
+    chosen = str(format) if piped else _format_of(path, format)
     started = time.perf_counter()
-    with Screen() as screen:
+    with Screen() as screen, tempfile.TemporaryDirectory(prefix="lpma-") as folder:
         opened = open_as_of(store, device, past, contents=True)
+        if piped:
+            path = Path(folder) / f"stdout.{chosen}"
         beside = table_path(path) if opened.names.count is not None and chosen == "mtx" else None
+        if beside is not None and piped:
+            raise typer.BadParameter(
+                "Matrix Market has no place for names: give a file, beside which they go",
+                param_hint="PATH",
+            )
         if beside is not None:
             check_table_writable(path, opened.names)
         s = opened.graph.snapshot(compact=compact)
@@ -68,6 +85,10 @@ def export(
             write_table(path, opened.names, ids, first=1)
         elif table_path(path).exists():
             screen.say(f"{table_path(path)} is not from this export: remove it")
+        if piped:
+            with open(path, "rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            return
     size = {"vertices": s.num_vertices, "rows": s.num_rows, "edges": s.num_edges}
     size_bytes = path.stat().st_size
     document = {

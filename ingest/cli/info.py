@@ -12,6 +12,7 @@ from lpma.display.words import size_of
 
 from . import _options
 from ._as_of import AsOfOptions, open_as_of
+from ._completion import sources
 from ._console import JsonOption, emit, failing_in_one_line, format_value, report, table
 from ._targets import Opened, format_window, place_of, store_facts
 from ._typer import sharing
@@ -26,7 +27,10 @@ def info(
     past: AsOfOptions,
     target: Annotated[
         str | None,
-        typer.Argument(help="A saved store, a checkpoint directory, or a dataset's name."),
+        typer.Argument(
+            autocompletion=sources,
+            help="A saved store, a checkpoint directory, or a dataset's name.",
+        ),
     ] = None,
     list_datasets: Annotated[
         bool, typer.Option("--datasets", help="List the datasets known by name.")

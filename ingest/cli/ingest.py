@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 from ..sources.files.left_out import LeftOut
+from ..sources.files.unpacking import is_pipe
 from . import _dry_run
 from ._config import configured
 from ._console import Screen, failing_in_one_line, report, telling_in_json
 from ._ingest_options import (
-    BatchSettings,
+    OF_SETTINGS,
     CheckpointOptions,
     EndpointOptions,
+    PipelineOptions,
     RecordOptions,
     StreamOptions,
 )
@@ -27,31 +29,35 @@ from ._pipeline import open_pipeline
 from ._results import shared_out, tracked
 from ._serve_options import TLS_AND_NAMES, ServeOptions
 from ._stream import Stream
+from ._targets import STDIN, spooled
 
-# Options of other commands, or of earlier releases, that are keys of the file here.
+# Options of other commands, or of earlier releases, that are keys of the file here. What is left is
+# what somebody types in a first week.
 RARE = (
-    *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight",
-    "default_kind", "late", "max_lateness", "window_time", "max_ahead", "reply_topics",
-    "dead_letter_topic", "keep_checkpoints", "statistics", "metrics", "updates_topic", "rate",
-    "kind_map", "decimal", "thousands", "format", "bipartite", *TLS_AND_NAMES,
+    *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight", "default_kind",
+    "max_ahead", "group", "reply_topics", "dead_letter_topic", "from_store", "accept_gap",
+    "accept_journal_loss", "statistics", "metrics", "updates_topic", "rate", "log_json", "kind_map",
+    "decimal", "thousands", "format", "bipartite", "token_file", "write_token_file", "insecure",
+    *TLS_AND_NAMES,
 )  # fmt: skip
 
 
 @failing_in_one_line
 @configured(
     GraphOptions, RecordOptions, EndpointOptions, CheckpointOptions, StreamOptions, ServeOptions,
-    BatchSettings, rare=RARE, source="source.path",
+    OF_SETTINGS, rare=RARE, source="source.path",
 )  # fmt: skip
 def ingest(
     options: StreamOptions,
     serve_options: ServeOptions,
-    batches: BatchSettings,
+    pipeline_options: PipelineOptions,
     checkpointing: CheckpointOptions,
     endpoints: EndpointOptions,
     record_options: RecordOptions,
     graph_options: GraphOptions,
     source: Annotated[
-        Path | None, typer.Argument(help="An edge file, or an embedded log (SqliteLog).")
+        Path | None,
+        typer.Argument(help="An edge file, an embedded log (SqliteLog), or '-' for stdin."),
     ] = None,
     *,
     remember: Callable[[], None],
@@ -63,12 +69,17 @@ def ingest(
     asked = graph_options.arguments(record_options.weight_column)
     if options.serve is not None and options.follow:
         begin_log(source, checkpointing.checkpoint)
+    if source is not None and (source == Path(STDIN) or is_pipe(source)):
+        source = spooled(str(source))
     origin = endpoints.origin(source, record_options, options.rate)
     stream = Stream(
         options, checkpointing, endpoints, record_options, origin, asked, graph_options.device,
         remember,
     )  # fmt: skip
-    settings = {**checkpointing.settings(), **record_options.settings(origin), **batches.settings()}
+    settings = pipeline_options.settings()
+    checkpointing.check(settings)
+    settings |= record_options.settings(origin)
+    settings |= endpoints.records(settings.get("records", "msgpack"))
     starts = endpoints.starts()
     stream.check()
     track, published, watched = _asked_of_figures(options, endpoints)
@@ -76,7 +87,7 @@ def ingest(
         serve_options.refuse()
     quiet = options.log_json
     with telling_in_json(quiet), Screen(quiet=quiet) as screen, ExitStack() as opened:
-        access = None if options.serve is None else serve_options.access(options.serve)
+        access = None if options.serve is None else serve_options.access(options.serve, "--serve")
         log = stream.open(settings, screen, opened)
         left_out = LeftOut()
         if options.dry_run:
@@ -96,7 +107,7 @@ def ingest(
         if not origin.is_log:
             document |= file_facts(log, left_out, screen, options.dry_run)
     did = "counted" if options.dry_run else "ingested"
-    report(options.as_json, document, f"{did} {origin}", readable(document, options.verbose))
+    report(options.as_json, document, f"{did} {origin}", readable(document))
 
 
 def _asked_of_figures(

@@ -12,17 +12,19 @@ from lpma.display.words import size_of
 
 from ..graphs import BATCH_SIZE
 from ..state.vertex_names import VertexNames
+from ._completion import sources
 from ._console import JsonOption, Screen, failing_in_one_line, format_counts, report
 from ._edges import fill, find_edges
 from ._file_options import AcceptBad, FileOptions
 from ._options import GraphOptions
+from ._recent import RecentOptions
 from ._targets import graph_facts
 from ._typer import sharing
 
 
 @dataclass(frozen=True)
-class LoadOptions(GraphOptions, FileOptions):
-    """How the file is read that a graph is made of, and how the graph is made."""
+class LoadOptions(GraphOptions, FileOptions, RecentOptions):
+    """How the file is read that a graph is made of, how the graph is made, and which edges stay."""
 
 
 @failing_in_one_line
@@ -32,9 +34,10 @@ def load(
     source: Annotated[
         str,
         typer.Argument(
+            autocompletion=sources,
             help="A file of edges (.csv, .tsv, text, .jsonl, .parquet, .mtx, .npz and others; text "
             "also as .gz, .zst, .bz2 or .zip), '-' for stdin, a dataset's name, or a generator "
-            "such as 'rmat:scale=18'."
+            "such as 'rmat:scale=18'.",
         ),
     ],
     store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
@@ -63,9 +66,11 @@ def load(
     check_apart(store, source)
     with Screen() as screen:
         edges = find_edges(source, options.directed, options, screen, download, verify)
+        options.check_recent(edges.timed and asked.get("times", True))
         made = {"directed": edges.directed, "names": edges.named, "left": edges.left, **asked}
         graph = lpma.Graph(device=options.device, **made)
         operations, seconds = fill(graph, edges, batch_size, strict, screen, accept_bad)
+        options.keep_recent(graph, screen)
         graph.save(store)
     names = VertexNames(graph.names).count
     document = {

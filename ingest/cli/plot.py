@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from ._console import JsonOption, emit, failing_in_one_line
-from ._targets import KAFKA, Store, TargetError, is_log, open_store
+from ._targets import KAFKA, Store, TargetError, is_log, open_log, open_store
 from ._typer import App
 
 if TYPE_CHECKING:
@@ -111,14 +111,7 @@ def _results_of(target: str, topic: str, opened: ExitStack) -> Iterator[Result]:
 
         return results_in(opened.enter_context(KafkaSource(target.removeprefix(KAFKA), [topic])))
     if is_log(Path(target)):
-        from ..sources.sqlite.log import SqliteLog
-
-        with SqliteLog(target) as log:  # to read a topic would make it
-            names = log.topic_names()
-        if topic not in names:
-            there = ", ".join(sorted(names))
-            raise TargetError(f"{target}: no topic {topic!r}: name one by --topic, of {there}")
-        return results_in(opened.enter_context(SqliteLog(target, [topic])))
+        return results_in(open_log(Path(target), [topic], opened))
     return read_results(target)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lpma import Kind, Neighbors
+from lpma import Kind
 
 from ..state.vertex_names import name_of, word_of
 from ..types import QUERIES, REPLIES, Name
@@ -134,7 +134,10 @@ def _neighbors(
 
     with options.of(store) as graph:
         names = [name_of(word) for word in words]
-        results = _rows(names, graph.neighbors(kind, names, steps))
+        answers = graph.neighbors(kind, names, steps)
+        results: list[dict[str, Any]] = [
+            {"vertex": v, **found} for v, found in zip(names, answers, strict=True)
+        ]
         absent = _absent(graph, [result["vertex"] for result in results if not result["ids"]])
         for result in results:
             result["present"] = result["vertex"] not in absent
@@ -143,21 +146,8 @@ def _neighbors(
 
 def _absent(graph: Graph, vertices: list[Name]) -> set[Name]:
     """Which of these are no vertices."""
-    found = graph.values(Kind.VERTEX, vertices).tolist() if vertices else []
+    found = graph.values(Kind.VERTEX, vertices) if vertices else []
     return {v for v, is_there in zip(vertices, found, strict=True) if not is_there}
-
-
-def _rows(vertices: list[Name], answer: Neighbors) -> list[dict[str, Any]]:
-    """The neighbours of each vertex, with their weights and times if the graph has them."""
-    results = []
-    for i, vertex in enumerate(vertices):
-        rows = slice(int(answer.indptr[i]), int(answer.indptr[i + 1]))
-        result: dict[str, Any] = {"vertex": vertex, "ids": answer.ids[rows].tolist()}
-        for name, column in (("weight", answer.weights), ("time", answer.times)):
-            if column is not None:
-                result[name] = column[rows].tolist()
-        results.append(result)
-    return results
 
 
 @app.command("successors")
@@ -193,25 +183,34 @@ def hops(
     _neighbors(store, options, f"{k}-hop", Kind.HOPS, vertices, limit, k)
 
 
+def _values(
+    store: str, options: QueryOptions, kind: Kind, name: str, words: list[str],
+    said: Callable[[Any], str],
+) -> None:  # fmt: skip
+    """Ask for a value of each vertex, called `name` in a document, and print them, one a vertex.
+    said: the value in words."""
+    query = kind.name.lower()
+
+    def lines_of(result: dict[str, Any]) -> list[str]:
+        there = "" if result.get("present", True) else _NOT_THERE
+        return [f"{query} {word_of(result['vertex'])}: {said(result[name])}{there}"]
+
+    with options.of(store) as graph:
+        names = [name_of(word) for word in words]
+        values = graph.values(kind, names)
+        results = [{"vertex": v, name: value} for v, value in zip(names, values, strict=True)]
+        if kind is Kind.DEGREE:
+            absent = _absent(graph, [v for v, n in zip(names, values, strict=True) if n == 0])
+            results = [{**result, "present": result["vertex"] not in absent} for result in results]
+        _tell(options, graph, query, results, lines_of)
+
+
 @app.command("degree")
 @failing_in_one_line
 @sharing(QueryOptions)
 def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
     """How many successors each vertex has; an absent vertex has 0, and is marked."""
-
-    def lines_of(result: dict[str, Any]) -> list[str]:
-        there = "" if result["present"] else _NOT_THERE
-        return [f"degree {word_of(result['vertex'])}: {result['degree']:,}{there}"]
-
-    with options.of(store) as graph:
-        names = [name_of(word) for word in vertices]
-        degrees = graph.values(Kind.DEGREE, names).tolist()
-        absent = _absent(graph, [v for v, n in zip(names, degrees, strict=True) if n == 0])
-        results = [
-            {"vertex": v, "degree": count, "present": v not in absent}
-            for v, count in zip(names, degrees, strict=True)
-        ]
-        _tell(options, graph, "degree", results, lines_of)
+    _values(store, options, Kind.DEGREE, "degree", vertices, "{:,}".format)
 
 
 @app.command("vertex")
@@ -219,13 +218,5 @@ def degree(store: Target, vertices: Words, options: QueryOptions) -> None:
 @sharing(QueryOptions)
 def vertex(store: Target, vertices: Words, options: QueryOptions) -> None:
     """Whether each vertex is there: added by itself, or as an end of an edge."""
-
-    def lines_of(result: dict[str, Any]) -> list[str]:
-        there = "present" if result["found"] else "absent"
-        return [f"vertex {word_of(result['vertex'])}: {there}"]
-
-    with options.of(store) as graph:
-        names = [name_of(word) for word in vertices]
-        found = graph.values(Kind.VERTEX, names).tolist()
-        results = [{"vertex": v, "found": f} for v, f in zip(names, found, strict=True)]
-        _tell(options, graph, "vertex", results, lines_of)
+    words = {True: "present", False: "absent"}
+    _values(store, options, Kind.VERTEX, "found", vertices, words.__getitem__)

@@ -38,7 +38,7 @@ def serve(
     """Serve a saved store over HTTP, with the live page, until Ctrl-C or SIGTERM.
 
     Nothing of it can be changed: `lpma ingest --serve` serves a stream."""
-    access = options.access(address)
+    access = options.access(address, "--address")
     opened = open_store(Path(store), device)
     from ..service.context import Context
     from ..service.stored import StoredGraph

@@ -167,23 +167,18 @@ def _analyse(
 ) -> dict[str, Any]:  # fmt: skip
     tell("snapshot: cores, trusses, triangles and diversity; pictures")
     graph = again.graph
-    started = time.perf_counter()
-    s = graph.snapshot()
-    taken = time.perf_counter()
-    names, s = names_of(s), s._with(names=None)  # from here on by rows
-    found = figures(s)
-    about = who(found, names, stream.circles, stream.names)
+    found = figures(graph)
+    about = who(found, stream.circles, stream.names)
     batches = run_log.read_run(files.run)
     title = f"{stream.called}, in batches of {PLOT_BATCH:,} operations"
     plots.plot_latency(batches, files.latency, title)
-    _draw_circles(files.circles, s, found, names, about)
+    _draw_circles(files.circles, found, about["context_names"])
     latency = 1000 * batches["seconds"]
     kept = ("graph", "circles", "results", "latency", "run", "sample", "summary")
     return {
         "device": graph.device,
-        "vertices": s.num_vertices,
-        "edges": s.num_edges,
-        "snapshot_ms": round(1000 * (taken - started), 2),
+        "vertices": found.s.num_vertices,
+        "edges": found.s.num_edges,
         **found.summary,
         **about,
         "batches": len(latency),
@@ -199,15 +194,11 @@ def _analyse(
     }
 
 
-def _draw_circles(
-    path: Path, s: lpma.Snapshot, found: Figures, names: Any, about: dict[str, Any]
-) -> None:  # fmt: skip
-    owner, number, contexts = found.bridge
-    groups = "context" if number == 1 else "contexts"
-    title = f"{called(about['most_diverse'])}: {number} {groups}"
-    plot_ego(
-        ego_network(s, owner), owner, contexts, names, path, title, about["context_names"]
-    )  # fmt: skip
+def _draw_circles(path: Path, found: Figures, labels: list[str]) -> None:
+    owner, number = found.v.row(found.owner), len(found.contexts)
+    contexts = [np.array([found.v.row(name) for name in names]) for names in found.contexts]
+    title = f"{called(found.owner)}: {number} context{'' if number == 1 else 's'}"
+    plot_ego(ego_network(found.s, owner), owner, contexts, found.v[:], path, title, labels)
 
 
 def _write_sample(path: Path, stream: DemoStream) -> None:

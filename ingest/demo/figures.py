@@ -3,77 +3,65 @@ these figures say about the vertices, by name."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-import algorithms
-from lpma import Snapshot
-from lpma.arrays import to_host
+from lpma import Graph, Snapshot
 
-from ..state.vertex_names import word_of
+from ..analyses import ANALYSES, Result, timed
+from ..state.vertex_names import VertexNames, Vertices, word_of
 from ..types import Array, Name
 from .town import Circle
 
 DIVERSITY_K = 4  # a social context is a connected 4-truss among a vertex's neighbours
+_ANALYSES: dict[str, dict[str, Any]] = {
+    "core": {}, "truss": {}, "triangles": {},
+    "diversity": {"model": "truss", "k": DIVERSITY_K, "top": 1, "every": False},
+}  # fmt: skip
 NAMED = 4  # vertices of the largest core, in the sentence about it
 
 
-@dataclass
+@dataclass(frozen=True)
 class Figures:
-    """summary: entries of the summary, JSON. core: the rows of the largest core. bridge: the vertex
-    with the most social contexts, by rows."""
+    """What was found. s: the snapshot, by rows; v: what its rows go by. summary: entries of the
+    summary, JSON. core: the vertices of the largest core. owner, contexts: the vertex with the most
+    social contexts, and these."""
 
-    summary: dict[str, Any] = field(default_factory=dict)
-    core: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    bridge: algorithms.Diverse = field(default_factory=lambda: algorithms.Diverse(0, 0, []))
-
-
-def figures(s: Snapshot) -> Figures:
-    """All figures of a snapshot. A figure's time includes reading its arrays on the host, so that
-    no device work is left to the next figure. REQUIRES: a snapshot without names, so that rows are
-    found; and what this calls is loaded, if no time of that is to be in the figures."""
-    found = Figures()
-    for name, compute in _FIGURES.items():
-        started = time.perf_counter()
-        compute(s, found)
-        found.summary[f"{name}_ms"] = round(1000 * (time.perf_counter() - started), 2)
-    return found
+    s: Snapshot
+    v: Vertices
+    summary: dict[str, Any]
+    core: list[Name]
+    owner: Name
+    contexts: list[list[Name]]
 
 
-def _core(s: Snapshot, found: Figures) -> None:
-    numbers = to_host(algorithms.core_numbers(s))
-    largest = int(numbers.max(initial=0))
-    found.core = np.flatnonzero((numbers == largest) & to_host(s.present))
-    found.summary |= {"max_core": largest, "max_core_vertices": len(found.core)}
-
-
-def _truss(s: Snapshot, found: Figures) -> None:
-    numbers = to_host(algorithms.truss_numbers(s).truss)
-    largest = int(numbers.max(initial=0))
-    edges = int(np.count_nonzero(numbers == largest))
-    found.summary |= {"max_truss": largest, "max_truss_edges": edges}
-
-
-def _triangles(s: Snapshot, found: Figures) -> None:
-    found.summary["triangles"] = algorithms.triangle_count(s)
-
-
-def _diversity(s: Snapshot, found: Figures) -> None:
-    vertex, score, contexts = algorithms.top_diversity(s, "truss", DIVERSITY_K, 1)[0]
-    found.bridge = algorithms.Diverse(vertex, score, [to_host(context) for context in contexts])
-    found.summary["most_contexts"] = score
-
-
-_FIGURES: dict[str, Callable[[Snapshot, Figures], None]] = {
-    "core": _core,
-    "truss": _truss,
-    "triangles": _triangles,
-    "diversity": _diversity,
-}
+def figures(graph: Graph) -> Figures:
+    """All figures of a graph with a vertex."""
+    taken, seconds = timed(lambda: graph.snapshot(compact=True))
+    s, v = taken._with(names=None), Vertices(taken, VertexNames(graph.names))
+    summary: dict[str, Any] = {"snapshot_ms": round(1000 * seconds, 2)}
+    found: dict[str, Result] = {}
+    for name, options in _ANALYSES.items():
+        found[name], seconds = timed(lambda: ANALYSES[name](s, v, **options))  # noqa: B023
+        summary[f"{name}_ms"] = round(1000 * seconds, 2)
+    core, best = found["core"], found["diversity"].top(1)[0]
+    members = v.list(np.flatnonzero(core.values == core.values.max()))
+    return Figures(
+        s, v,
+        {
+            **summary,
+            "max_core": core.summary["max_core"],
+            "max_core_vertices": len(members),
+            "max_truss": found["truss"].summary["max_truss"],
+            "max_truss_edges": found["truss"].summary["edges_in_it"],
+            "triangles": found["triangles"].summary["triangles"],
+            "most_contexts": best["score"],
+        },
+        members, best["vertex"], best["contexts"],
+    )  # fmt: skip
 
 
 # In words --------------------------------------------------------------------------------------
@@ -94,24 +82,19 @@ def circle_of(names: Sequence[Name], circles: dict[str, set[Name]]) -> tuple[str
     return (best, met[best]) if best and met[best] else ("", 0)
 
 
-def who(
-    found: Figures, names: Array, circles: Sequence[Circle], stream_names: Array
-) -> dict[str, Any]:
-    """Entries of the summary that name vertices. names: what each row of the snapshot goes by;
-    stream_names: what each id in `circles` goes by."""
+def who(found: Figures, circles: Sequence[Circle], stream_names: Array) -> dict[str, Any]:
+    """Entries of the summary that name vertices. stream_names: what each id in `circles` goes
+    by."""
     planted = {circle.name: set(stream_names[circle.members].tolist()) for circle in circles}
-    core = names[found.core].tolist()
-    contexts = [names[np.sort(context)].tolist() for context in found.bridge.contexts]
-    owner = names[[found.bridge.vertex]].tolist()[0]
-    labels = [circle_of(context, planted)[0] for context in contexts]
+    labels = [circle_of(context, planted)[0] for context in found.contexts]
     return {
-        "core_members": core,
-        "most_diverse": owner,
-        "contexts": contexts,
+        "core_members": found.core,
+        "most_diverse": found.owner,
+        "contexts": found.contexts,
         "context_names": labels,
         "found": [
-            _core_in_words(found.summary["max_core"], core, planted),
-            _bridge_in_words(owner, contexts, labels),
+            _core_in_words(found.summary["max_core"], found.core, planted),
+            _bridge_in_words(found.owner, found.contexts, labels),
         ],
     }
 

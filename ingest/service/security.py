@@ -106,17 +106,17 @@ class Access:
         """Raise PipelineError if this is not enough for an address that is not loopback."""
         lacking = []
         if self.is_open:
-            lacking.append("a token (--token-file, --write-token-file)")
+            lacking.append("a token (serve.token_file, serve.write_token_file)")
         if self.certificate is None:
             lacking.append("TLS (serve.tls_cert, serve.tls_key)")
         if lacking and not self.insecure:
             raise PipelineError(
                 f"{host} can be reached from other machines, which needs {' and '.join(lacking)}; "
-                "or --insecure, where something else protects it"
+                "or serve.insecure, where something else protects it"
             )
 
     def risks(self, host: str) -> list[str]:
-        """What --insecure allows, in words, for an address that is not loopback."""
+        """What serve.insecure allows, in words, for an address that is not loopback."""
         found = []
         if self.is_open:
             found.append(f"whoever can reach {host} may read and write the graph: no token is set")
@@ -283,7 +283,7 @@ class Guard:
                 headers={"WWW-Authenticate": f'Bearer realm="lpma"{wrong}'},
             )  # fmt: skip
         raise Problem(
-            403, "this token only reads: send the one that writes (--write-token-file)",
+            403, "this token only reads: send the one that writes (serve.write_token_file)",
             headers={"WWW-Authenticate": 'Bearer realm="lpma", error="insufficient_scope"'},
         )  # fmt: skip
 

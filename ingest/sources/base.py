@@ -61,10 +61,17 @@ class Identity:
 
     def _other_file(self, name: str, id: str, found: Identity) -> str:
         """How the file `found` differs from this one of that name and id."""
-        if name not in found.topics:
-            other = ", ".join(found.topics)
-            return f"the file read was {name!r}, this one is {other!r}: give it by its own name"
-        if found.topics[name].partition("-")[0] != id.partition("-")[0]:
+        other, other_id = next(iter(found.topics.items()))
+        same_bytes = other_id.partition("-")[0] == id.partition("-")[0]
+        if name != other and same_bytes:
+            return (
+                f"the file was called {name!r} when it was read, this one is {other!r}, and a "
+                f"checkpoint goes by the name: rename it, or give a link to it: ln -s {other} "
+                f"{name}"
+            )
+        if name != other:
+            return f"the file read was {name!r}, this one is {other!r}, and holds other bytes"
+        if not same_bytes:
             return (
                 f"the file {name!r} holds other bytes than the one that was read: restore it, or "
                 "start a new checkpoint"
@@ -88,7 +95,8 @@ def check_offset(partition: Partition, offset: int, first: int, end: int) -> Non
         raise OffsetError(
             f"{partition.topic}/{partition.number}: offset {offset} was trimmed, the first kept is "
             f"{first}: restore the log, or start a new checkpoint from {first} on, or let a resume "
-            "go on without what is gone: accept_gap=True, `lpma ingest --accept-gap`"
+            "go on without what is gone: accept_gap=True, or `lpma ingest --set "
+            "checkpoints.accept_gap=true`"
         )
     check_written(partition, offset, end)
 

@@ -419,9 +419,9 @@ def journal_error(directory: Path, number: int, damage: Segment) -> JournalError
     """Why a resume from checkpoint `number` is refused, and what can be done."""
     return JournalError(
         f"{directory}: {damage.problem}: restore it from a copy; or give up what the journal says "
-        f"from there on, with `lpma ingest --accept-journal-loss` or Pipeline.resume(…, "
-        f"accept_journal_loss=True): checkpoint {number} and the log lose no update, but stamps "
-        "are new, and replies that are repeated may differ"
+        "from there on, with `lpma ingest --set checkpoints.accept_journal_loss=true` or "
+        f"Pipeline.resume(…, accept_journal_loss=True): checkpoint {number} and the log lose no "
+        "update, but stamps are new, and replies that are repeated may differ"
     )
 
 

@@ -22,7 +22,7 @@ from ingest.cli import app
 from ingest.cli.demo import _next_steps, lpma_here
 from ingest.datasets.generators import with_deletions
 from ingest.demo import watch
-from ingest.demo.figures import figures, who
+from ingest.demo.figures import Figures, figures, who
 from ingest.demo.live import answer_text, same_replies
 from ingest.demo.stream import DELETIONS, DemoStream, Watch, choose_stream
 from ingest.demo.town import CONNECTORS, make_town
@@ -128,15 +128,21 @@ def _follow(steps: list[str]) -> None:
         assert result.exit_code == 0, (step, result.output)
 
 
+def named(found: Figures, names: Any) -> dict[str, Any]:
+    """What was found of ids, by what these go by."""
+    contexts = [names[context].tolist() for context in found.contexts]
+    return {"core": names[found.core].tolist(), "owner": names[found.owner], "contexts": contexts}
+
+
 def test_what_was_planted_in_the_town_is_found() -> None:
     town = make_town()
     graph = lpma.Graph(device="cpu")
     graph.apply(with_deletions(town.messages, DELETIONS))
-    found = figures(graph.snapshot())
-    about = who(found, town.names, town.circles, town.names)
+    found = figures(graph)
+    about = who(replace(found, **named(found, town.names)), town.circles, town.names)
     choir = town.circles[0]
-    assert found.core.tolist() == choir.members.tolist()
-    owner = found.bridge.vertex
+    assert found.core == choir.members.tolist()
+    owner: Any = found.owner
     its = {circle.name for circle in town.circles if owner in circle.members}
     assert set(about["context_names"]) == its
     assert len(its) == max(CONNECTORS)
@@ -169,15 +175,14 @@ def test_vertices_without_names_and_circles_are_told_of_too() -> None:
     graph = lpma.Graph(device="cpu")
     src, dst = np.nonzero(~np.eye(6, dtype=bool))
     graph.insert(src, dst)
-    s = graph.snapshot()
-    core, bridge = who(figures(s), np.arange(6), (), np.arange(6))["found"]
+    core, bridge = who(figures(graph), (), np.arange(6))["found"]
     assert core == (
         "The largest core: 6 vertices, each of them tied to 5 or more of the others: "
         "user 0, user 1, user 2, user 3 and 2 more."
     )
     assert bridge.startswith("user 0 bridges the most contexts, 1 dense group of neighbours")
     graph.delete(src[1:], dst[1:])
-    _, bridge = who(figures(graph.snapshot()), np.arange(6), (), np.arange(6))["found"]
+    _, bridge = who(figures(graph), (), np.arange(6))["found"]
     assert "nobody bridges anything" in bridge
 
 

@@ -199,7 +199,8 @@ def lines_of(stderr: str) -> list[dict[str, Any]]:
 def test_the_command_tells_in_json(tmp_path: Path) -> None:
     path, directory = tmp_path / "a.txt", tmp_path / "c"
     path.write_text("1 2\nbad\n3 4\n")
-    command = ["ingest", path, "--checkpoint", directory, "--device", "cpu", "--log-json"]
+    command = ["ingest", path, "--checkpoint", directory, "--device", "cpu"]
+    command += ["--set", "run.log_json=true"]
     lines = lines_of(run(*command).stderr)
     names = [line["event"] for line in lines]
     assert names == ["start", "checkpoint", "dead letters", "checkpoint", "stop"]
@@ -213,7 +214,8 @@ def test_a_failing_command_says_so_in_json(tmp_path: Path) -> None:
 
     from ingest.cli import app
 
-    arguments = ["ingest", str(tmp_path / "none"), "--save", str(tmp_path / "s"), "--log-json"]
+    arguments = ["ingest", str(tmp_path / "none"), "--save", str(tmp_path / "s")]
+    arguments += ["--set", "run.log_json=true"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     (line,) = lines_of(result.stderr)

@@ -196,7 +196,8 @@ def test_the_command_line_keeps_what_its_file_says(
         broker.produce("updates", [ingest.encode_row(1, 2), b"bad"])
         ingest_it = ["ingest", "--kafka", broker.bootstrap, "-c", out / "c"]
         run(*ingest_it, "--dry-run")
-        run(*ingest_it, "--log-json", "--set", f"outputs.statistics={out}/run.jsonl", "--json")
+        figures = f"outputs.statistics={out}/run.jsonl"
+        run(*ingest_it, "--set", "run.log_json=true", "--set", figures, "--json")
         assert broker.asked["SaslAuthenticate"] >= 2, "the password was used"
         run("doctor", "--kafka", broker.bootstrap)
         broker.password = "another"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,29 +14,28 @@ from lpma.backend import check_device
 
 from ... import settings
 from ...types import QUERIES, UPDATES
-from .._config import Table, in_file
+from .._config import Table
 from .._console import JsonOption, failing_in_one_line
 from .._options import CHECKPOINTS, KAFKA_TABLE, KafkaConfig, given, kafka_settings
-from .._typer import option
+from .._typer import keyed, option
 
 _shard_option = partial(option, panel="The shards")
 _stream_option = partial(option, panel="The stream")
 
 
-@in_file(engine="cluster.engine", devices="cluster.devices")
 @dataclass(frozen=True)
 class ShardOptions:
     """Where the shards live."""
 
     engine: Literal["local", "ray"] = _shard_option(
-        "--engine", default="local",
+        "cluster.engine", "--engine", default="local",
         help="Threads of this process, or actors of Ray. (default: local)",
     )  # fmt: skip
     devices: list[str] | None = _shard_option(
-        "--device",
+        "cluster.devices", "--device",
         help="Of a shard: cpu, cuda or cuda:N; may be repeated: the shards take them in turn. With "
         "Ray, cuda is the GPU that a shard gets. (default: cpu)",
-    )
+    )  # fmt: skip
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Cluster`. Raises typer.BadParameter on what is no device."""
@@ -48,46 +47,44 @@ class ShardOptions:
         return {"engine": self.engine, "devices": self.devices}
 
 
-@in_file(
-    directed="graph.directed", predecessors="graph.predecessors", names="records.names",
-    topic="cluster.topic", queries="cluster.query_topic", epoch_interval="cluster.epoch_interval",
-    batch_size="batches.size", batch_interval="batches.interval", kafka="kafka.servers",
-    kafka_config="kafka.config", kafka_settings="kafka.settings",
-)  # fmt: skip
 @dataclass(frozen=True)
 class GraphStreamOptions:
     """What the topics hold: as they were written."""
 
     directed: bool = _stream_option(
-        "--directed/--undirected", default=True,
+        "graph.directed", "--directed/--undirected", default=True,
         help="Whether edges have a direction, as for the sink that writes the topic. (default: "
         "directed)",
     )  # fmt: skip
     predecessors: bool = _stream_option(
-        "--predecessors", default=False,
+        "graph.predecessors", "--predecessors", default=False,
         help="Read the edges turned round, too, from the topic TOPIC.in: then shards answer for "
         "in-neighbours.",
     )  # fmt: skip
     names: bool = _stream_option(
-        "--names", default=False, help="Vertices go by names: any integer, or text."
-    )
+        "records.names", "--names",
+        default=False, help="Vertices go by names: any integer, or text.",
+    )  # fmt: skip
     topic: str = _stream_option(
-        "--topic", default=UPDATES, help="The sharded topic of updates. (default: updates)"
-    )
+        "cluster.topic", "--topic",
+        default=UPDATES, help="The sharded topic of updates. (default: updates)",
+    )  # fmt: skip
     queries: str = _stream_option(
-        "--query-topic", default=QUERIES, help="That of queries. (default: queries)"
-    )
+        "cluster.query_topic", "--query-topic",
+        default=QUERIES, help="That of queries. (default: queries)",
+    )  # fmt: skip
     epoch_interval: float | None = _stream_option(
-        "--epoch-interval", metavar="SECONDS", min=0.01,
+        "cluster.epoch_interval", "--epoch-interval", metavar="SECONDS", min=0.01,
         help="Take an epoch this often, too, not only when one is asked for.",
     )  # fmt: skip
-    batch_size: int | None = _stream_option("--batch-size", min=1, help="Operations per batch.")
-    batch_interval: settings.BatchInterval | None = None
+    batch_size: int | None = _stream_option("batches.size", min=1, help="Operations per batch.")
+    batch_interval: settings.BatchInterval | None = keyed("batches.interval")
     kafka: str | None = _stream_option(
-        "--kafka", metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE."
-    )
-    kafka_config: KafkaConfig = None
-    kafka_settings: Table | None = field(default=None, metadata=KAFKA_TABLE)
+        "kafka.servers", "--kafka",
+        metavar="HOST:PORT,…", help="Read from these brokers instead of a SOURCE.",
+    )  # fmt: skip
+    kafka_config: KafkaConfig = keyed("kafka.config")
+    kafka_settings: Table | None = keyed("kafka.settings", **KAFKA_TABLE)
 
     def source(self, given: str | None) -> str | None:
         """The log to read, of which SOURCE is `given`. Raises typer.BadParameter on two."""
@@ -111,24 +108,21 @@ class GraphStreamOptions:
         }
 
 
-@in_file(
-    keep="cluster.keep", checkpoint_interval="checkpoints.interval",
-    checkpoint_operations="checkpoints.operations", log_json="run.log_json",
-)  # fmt: skip
 @dataclass(frozen=True)
 class KeepingOptions:
     """How checkpoints are taken and kept, and how the command speaks."""
 
     keep: str | None = option(
-        "--keep", panel=CHECKPOINTS, metavar="PLACE",
+        "cluster.keep", "--keep", panel=CHECKPOINTS, metavar="PLACE",
         help="Copy each shard's checkpoints there: a path, or a URI as s3://bucket/folder. A shard "
         "whose directory is lost begins with them.",
     )  # fmt: skip
-    checkpoint_interval: settings.CheckpointInterval | None = None
-    checkpoint_operations: settings.CheckpointOperations | None = None
+    checkpoint_interval: settings.CheckpointInterval | None = keyed("checkpoints.interval")
+    checkpoint_operations: settings.CheckpointOperations | None = keyed("checkpoints.operations")
     log_json: bool = option(
-        "--log-json", default=False, help="Log what happens to stderr, as JSON lines."
-    )
+        "run.log_json", "--log-json",
+        default=False, help="Log what happens to stderr, as JSON lines.",
+    )  # fmt: skip
     as_json: JsonOption = False
 
     def arguments(self) -> dict[str, Any]:

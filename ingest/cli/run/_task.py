@@ -12,9 +12,11 @@ import typer
 from ...state.vertex_names import VertexNames, Vertices, word_of
 from .. import _options
 from .._as_of import AsOfOptions, open_as_of
+from .._completion import sources
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import AcceptBad, FileOptions
+from .._recent import RecentOptions
 from .._targets import is_store
 from .._typer import option
 
@@ -32,6 +34,7 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
+        autocompletion=sources,
         help="A saved store, a checkpoint directory (of a running stream, too), an edge file, "
         "a dataset's name, or a generator such as 'rmat:scale=18'.",
     ),
@@ -39,7 +42,7 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadOptions(AsOfOptions, FileOptions):
+class ReadOptions(AsOfOptions, FileOptions, RecentOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
@@ -166,11 +169,16 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, 
     path, directed = Path(target), options.directed
     if not path.is_dir() and not is_store(path):
         options.check_unused(target)
-        return load_graph(target, directed, options, options.device, screen, options.accept_bad)
+        return load_graph(
+            target, directed, options, options.device, screen, options.accept_bad, options
+        )
     said = options.said() if directed is None else "--directed/--undirected"
     if said is not None:
         raise typer.BadParameter(f"{target} is a store already", param_hint=said)
-    opened = open_as_of(path, options.device, options, contents=True)
+    opened = open_as_of(path, options.device, options, contents=options.names_recent is None)
+    if options.names_recent is not None:
+        options.check_recent(opened.graph.has_times)
+        options.keep_recent(opened.graph, screen)
     return opened.graph, opened.names
 
 

@@ -8,6 +8,7 @@ import typer
 
 from ...state.vertex_names import VertexNames, word_of
 from .._algorithm_options import taking
+from .._completion import sources
 from .._console import Screen, failing_in_one_line
 from .._targets import is_stream
 from .._typer import Command, sharing
@@ -34,6 +35,7 @@ def make() -> Command:
             str,
             typer.Argument(
                 metavar="TARGET",
+                autocompletion=sources,
                 help="A saved store, a checkpoint directory, an edge file, a dataset's name, a "
                 "generator such as 'rmat:scale=18', or a live stream: its embedded log or "
                 "kafka://HOST:PORT.",
@@ -62,7 +64,7 @@ def _run(
         return
     options.check_unused(target)
     check_names(options.out, options.plot, PICTURES)
-    if (said := options.said(of_fields=False)) is not None:
+    if (said := options.said(of_fields=False) or options.names_recent) is not None:
         raise typer.BadParameter(f"{target} is a stream", param_hint=said)
     import lpma
 

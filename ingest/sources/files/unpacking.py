@@ -3,12 +3,14 @@ whatever the file is called."""
 
 from __future__ import annotations
 
+import os
 import stat
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
+from weakref import WeakValueDictionary
 
 from ...errors import SourceError
 
@@ -20,6 +22,7 @@ WORKBOOK = (
     "returns"
 )
 _TAR_MAGIC, _TAR_AT = b"ustar", 257
+_opened: WeakValueDictionary[Path, IO[bytes]] = WeakValueDictionary()  # by path, the last time
 
 
 def is_pipe(path: Path) -> bool:
@@ -57,6 +60,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     files, and OSError."""
     packing = packing_of(path)
     with open(path, "rb") as raw:
+        _opened[path] = raw
         if packing is None:
             yield raw
         elif packing == "zip":
@@ -68,6 +72,16 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield cast(
                 IO[bytes], pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), packing)
             )
+
+
+def share_read(path: Path) -> float | None:
+    """How much of a file of text has been read, from 0 to 1, by whoever opened it last; None: it is
+    not open. For progress bars."""
+    raw = _opened.get(path)
+    with suppress(ValueError):  # it was closed meanwhile
+        if raw is not None and (size := os.fstat(raw.fileno()).st_size):
+            return raw.tell() / size
+    return None
 
 
 def _archive(path: Path, raw: IO[bytes]) -> zipfile.ZipFile:

@@ -51,7 +51,7 @@ def test_the_advice_works(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_in_json_lines(huge: Path) -> None:
     command = ["ingest", huge.with_suffix(".log"), "--track", "core", "-c", huge.parent / "state"]
-    result = CliRunner().invoke(app, [*map(str, command), "--log-json"])
+    result = CliRunner().invoke(app, [*map(str, command), "--set", "run.log_json=true"])
     failed = json.loads(result.stderr.splitlines()[-1])
     assert failed["event"] == "failed"
     assert "anew with --names" in failed["message"]

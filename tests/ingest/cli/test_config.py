@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 
 import pytest
 
+import ingest
 from ingest.cli import _config, _ingest_options, _options, _serve_options
 from ingest.cli.cluster import _options as cluster_options
 from ingest.errors import SourceError
 from ingest.sources.kafka.config import settings_of
 from tests.support.command_line import document, run
 
-FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids", "verbose"}
+FOR_THE_COMMAND_LINE_ALONE = {"dry_run", "as_json", "ids"}
 
 
 def written(folder: Path, text: str, name: str = "stream.toml") -> Path:
@@ -72,12 +74,13 @@ results = {track = ["core", "triangles"], alerts = ["core >= 3"]}
 def test_what_is_written_says_the_same_again(tmp_path: Path) -> None:
     given = [
         "ingest", "--kafka", "h:1", "--topic", "a", "--topic", 'b "c"', "-c", tmp_path / "state",
-        "--undirected", "--weight-dtype", "float64", "--source", "user", "--window", "24h",
-        "--names", "--accept-gap", "--track", "core", "--alert", "core >= 2", "--serve", 8080,
+        "--undirected", "--source", "user", "--window", "24h",
+        "--names", "--track", "core", "--alert", "core >= 2", "--serve", 8080,
         "--follow", "--from-offsets", "earliest",
     ]  # fmt: skip
     for key in (
-        "graph.times=false", "graph.segment_size=8", "graph.strategy=bottom-up",
+        "graph.weight_dtype=float64", "checkpoints.accept_gap=true", "graph.times=false",
+        "graph.segment_size=8", "graph.strategy=bottom-up",
         "fields.default_weight=2.5", "records.late=dead-letter", "records.max_lateness=7",
         "checkpoints.interval=0.5", "checkpoints.keep=1h=24", "serve.allow_hosts=x",
         "batches.interval=0.25", "outputs.reply_topics=r",
@@ -96,6 +99,45 @@ def test_what_is_written_says_the_same_again(tmp_path: Path) -> None:
     assert "# max_hops = 2" in once
 
 
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "settings.md"
+DAY_S = 86_400
+
+
+def test_a_file_by_hand_as_its_page_has_it(tmp_path: Path) -> None:
+    """The page's examples, on an embedded log in place of Kafka."""
+    _, first, more, *_ = PAGE.read_text().split("```toml\n")
+    whole = first.partition("```")[0]
+    servers = 'servers = "broker-1:9093,broker-2:9093"'
+    kafka, rest = whole.split("[records]")
+    assert servers in kafka
+    assert run("ingest", "--config", written(tmp_path, whole), "--write-config").stdout
+    here = f"[source]\npath = '{tmp_path / 'own.log'}'\n[records]{rest}"
+    here = here.replace("/var/lib/graph", str(tmp_path / "state")).replace(":8080", ":0")
+    here = here.replace("core >= 20", "core >= 2")
+    own = written(tmp_path, here + "\n" + more.partition("```")[0])
+    with ingest.SqliteLog(tmp_path / "own.log") as log:
+        for topic in ("clicks", "follows", "queries", "results"):
+            log.create_topic(topic)
+        for day, ends in enumerate(["aa", "ba", "bb", "ab"]):
+            after = {"user": {"id": ends[0]}, "item": ends[1]}
+            record = {"after": after, "at": 20 * day * DAY_S}
+            log.produce("clicks", json.dumps(record).encode())
+        log.produce_many("follows", [
+            b'{"who": "ann", "whom": "bob", "what": "follow"}',
+            b'{"who": "bob", "whom": "ann", "what": "follow"}',
+            b'{"who": "ann", "whom": "bob", "what": "unfollow"}',
+        ])  # fmt: skip
+    found = document("ingest", "--config", own)
+    assert (found["operations"], found["rejected"]) == (7, 0)
+    assert found["expired"] == 2, "two clicks are older than 30 days"
+    assert found["results"]["figures"]
+    rest_of_it = document("ingest", "-c", tmp_path / "state", "--set", "serve.address=0")
+    assert (rest_of_it["resumed"], rest_of_it["operations"]) == (True, 0)
+    once = run("ingest", "--config", own, "--write-config").stdout
+    again = written(tmp_path, once, "again.toml")
+    assert run("ingest", "--config", again, "--write-config").stdout == once
+
+
 def joined(text: str) -> str:
     """Without what the frame of a message breaks it into."""
     return "".join(text.replace("│", "").split())
@@ -112,7 +154,27 @@ MISTAKES = [
     ("batches.size = '7'", "batches.size: expected `int`"),
     ("batches.max_hops = -1", "batches.max_hops: expected `int` >= 0"),
     ("batches.query_interval = -0.5", "batches.query_interval: expected `float` >= 0.0"),
-    ("kafka.topics = ['a', 3]", "kafka.topics[1]: expected `str`"),
+    ("kafka.topics = ['a', 3]", "kafka.topics[1]: expected `str | object`"),
+    ("kafka.topics = [{nam = 'a'}]", "kafka.topics[0].nam: no such setting: did you mean name?"),
+    (
+        "kafka.topics = ['a', {name = 'b', fields = {sorce = 'u'}}]",
+        "kafka.topics[1].fields.sorce: no such setting: did you mean source?",
+    ),
+    (
+        "kafka.topics = [{name = 'b', fields = {source = 1.5}}]",
+        "kafka.topics[0].fields.source: expected `int | str`, got `float`",
+    ),
+    (
+        "kafka.topics = [{name = 'b', fields = {time_unit = 'sec'}}]",
+        "kafka.topics[0].fields.time_unit: invalid enum value 'sec': expected one of s, ms, us, ns",
+    ),
+    (
+        "kafka.topics = [{name = 'b', fields = {source = 'u', target = 'u'}}]",
+        "kafka.topics: fields ['u', 'u']: each must have a name of its own",
+    ),
+    ("records.window = '30 days'", "records.window: window is '30 days': expected '24h'"),
+    ("results.track = ['cores']", "results.track: track is ('cores',): expected some of core"),
+    ("serve.address = 'x'", "serve.address: 'x': give a port"),
     (
         "graph.strategy = 'sideways'",
         "graph.strategy: invalid enum value 'sideways': expected one of "
@@ -272,6 +334,10 @@ def test_a_wrong_key_is_told(said: str, told: str) -> None:
     ("ingest", "--ids", "records.names"), ("serve", "--tls-cert", "serve.tls_cert"),
     ("ingest", "--rate", "file.rate"), ("ingest", "--decimal", "file.decimal"),
     ("ingest", "--kind-map", "fields.kinds"), ("ingest", "--max-hops", "batches.max_hops"),
+    ("ingest", "--weight-dtype", "graph.weight_dtype"), ("ingest", "--group", "kafka.group"),
+    ("ingest", "--from-store", "graph.from_store"), ("ingest", "--insecure", "serve.insecure"),
+    ("ingest", "--accept-gap", "checkpoints.accept_gap"), ("ingest", "--log-json", "run.log_json"),
+    ("ingest", "--token-file", "serve.token_file"),
 ])  # fmt: skip
 def test_an_option_that_went_names_its_key(command: str, option: str, key: str) -> None:
     told = run(command, "x.log", option, "x", status=2).stderr
@@ -326,11 +392,11 @@ def test_every_option_has_a_key() -> None:
     kinds: list[Any] = [
         _options.GraphOptions, _ingest_options.RecordOptions, _ingest_options.EndpointOptions,
         _ingest_options.CheckpointOptions, _ingest_options.StreamOptions,
-        _ingest_options.BatchSettings, _serve_options.ServeOptions, cluster_options.ShardOptions,
+        _ingest_options.OF_SETTINGS, _serve_options.ServeOptions, cluster_options.ShardOptions,
         cluster_options.GraphStreamOptions, cluster_options.KeepingOptions,
     ]  # fmt: skip
     for kind in kinds:
         names = {field.name for field in fields(kind)} - FOR_THE_COMMAND_LINE_ALONE
-        assert names == set(_config._commands[kind])
-        keys = list(_config._commands[kind].values())
+        assert names == set(_config.keys_of(kind))
+        keys = list(_config.keys_of(kind).values())
         assert len(set(keys)) == len(keys)

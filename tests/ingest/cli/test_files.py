@@ -307,18 +307,19 @@ def test_a_bad_line_of_a_stream_has_its_number(tmp_path: Path) -> None:
     assert "line 2002, 'a,b'" in " ".join(run("ingest", path, "--save", store).stderr.split())
 
 
-@pytest.mark.parametrize("window, told", [("90d", "--window 7776000"), ("7776000", None)])
+@pytest.mark.parametrize("window, more, kept", [
+    ("90d", [], 2), ("90d", ["--time-unit", "s"], 1), ("7776000", [], 1),
+])  # fmt: skip
 def test_a_window_in_milliseconds_over_seconds_is_told(
-    tmp_path: Path, window: str, told: str | None
+    tmp_path: Path, window: str, more: list[str], kept: int
 ) -> None:
     path = tmp_path / "own.csv"
     path.write_text("from,to,when\n1,2,1700000000\n2,3,1793923200\n")
-    options = ["--window", window, "--save", tmp_path / "g.lpma", "--device", "cpu"]
-    said = run("ingest", path, *options).stderr
-    assert "look like seconds" in said
-    assert ("but --window" in said) == (told is not None)
-    assert told is None or told in said
-    assert lpma.Graph.load(tmp_path / "g.lpma", "cpu").num_edges == (1 if told is None else 2)
+    store = tmp_path / "g.lpma"
+    for command in (["ingest", path, "--save", store], ["load", path, store]):
+        said = run(*command, "--window", window, *more).stderr
+        assert ("--time-unit s makes them milliseconds, as windows" in said) == (not more)
+        assert lpma.Graph.load(store, "cpu").num_edges == kept
 
 
 # -- what is refused, what is told -----------------------------------------------------------------

@@ -24,6 +24,9 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+ACCEPTED = ["--set", "checkpoints.accept_gap=true"]
+
+
 def produce(path: Path, first: int, count: int) -> None:
     with ingest.SqliteLog(path) as log:
         log.produce_many("updates", [ingest.encode_row(0, first + i) for i in range(count)])
@@ -40,11 +43,11 @@ def test_a_gap_is_accepted_counted_and_kept(log: Path, tmp_path: Path) -> None:
     for options in ([], ["--dry-run"]):
         failed = run("ingest", log, "-c", state, *options, status=1).stderr
         assert "updates/0: offset 10 was trimmed, the first kept is 40" in failed
-        assert "--accept-gap" in failed
+        assert "checkpoints.accept_gap=true" in failed
     gap = {"topic": "updates", "partition": 0, "from": 10, "to": 39, "records": 30}
-    counted = document("ingest", log, "-c", state, "--accept-gap", "--dry-run")
+    counted = document("ingest", log, "-c", state, *ACCEPTED, "--dry-run")
     assert (counted["gaps"], counted["operations"]) == ([gap], 10)
-    told = run("ingest", log, "-c", state, "--accept-gap").stderr
+    told = run("ingest", log, "-c", state, *ACCEPTED).stderr
     assert "updates/0: 30 records are gone, 10 … 39: accepted" in told
     assert targets(state) == [*range(10), *range(40, 50)]
     again = document("ingest", log, "-c", state)
@@ -55,7 +58,7 @@ def test_a_gap_is_accepted_counted_and_kept(log: Path, tmp_path: Path) -> None:
     listed = " ".join(run("checkpoint", "ls", state).stdout.split())
     assert "gap (topic updates, partition 0, from 10, to 39, records 30), " in listed
     assert "gap" in run("info", state).stdout
-    run("ingest", log, "--accept-gap", "--save", tmp_path / "x.lpma", status=2)
+    run("ingest", log, *ACCEPTED, "--save", tmp_path / "x.lpma", status=2)
 
 
 def test_a_stream_begins_with_a_saved_store(log: Path, tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ def test_a_stream_begins_with_a_saved_store(log: Path, tmp_path: Path) -> None:
     for _ in range(4):
         graph.insert(3, 3)
     graph.save(store)
-    command = ["ingest", log, "-c", state, "--from-store", store]
+    command = ["ingest", log, "-c", state, "--set", f"graph.from_store={store}"]
     assert document(*command, "--dry-run")["operations"] == 10
     found = document(*command, "--from-offsets", "updates:0=45")
     assert (found["operations"], found["resumed"], found["edges"]) == (5, False, 3 + 5)
@@ -74,13 +77,15 @@ def test_a_stream_begins_with_a_saved_store(log: Path, tmp_path: Path) -> None:
     assert targets(state) == [*range(45, 50), 5000]
     failed = run(*command, status=1).stderr
     assert "holds a checkpoint" in failed
-    assert "--from-store" in failed
+    assert "graph.from_store" in failed
     assert document("ingest", log, "-c", state)["resumed"]
     run(*command[:3], tmp_path / "n", *command[4:], "--weight", "float32", status=2)
-    run("ingest", log, "-c", tmp_path / "n", "--from-store", tmp_path / "none", status=1)
-    run("ingest", log, "-c", tmp_path / "n", "--from-store", log, status=1)
+    for wrong in (tmp_path / "none", log):
+        begun = f"graph.from_store={wrong}"
+        run("ingest", log, "-c", tmp_path / "n", "--set", begun, status=1)
     assert not (tmp_path / "n").exists()
-    kept = document("ingest", log, "-c", tmp_path / "n", "--from-store", tmp_path / "state")
+    from_state = f"graph.from_store={tmp_path / 'state'}"
+    kept = document("ingest", log, "-c", tmp_path / "n", "--set", from_state)
     assert kept["edges"] == 20, "the graph of a checkpoint serves, too"
 
 
@@ -92,13 +97,14 @@ def test_names_are_taken_over(log: Path, tmp_path: Path) -> None:
     document("ingest", named, "-c", state, "--names", "--save", store)
     plain = tmp_path / "plain.lpma"
     document("ingest", log, "--save", plain)
-    command = ["ingest", named, "-c", tmp_path / "new", "--from-store"]
+    command = ["ingest", named, "-c", tmp_path / "new", "--set"]
     for saved, options, word in ((store, [], "give --names"), (plain, ["--names"], "leave out")):
-        assert word in run(*command, saved, *options, status=1).stderr
+        assert word in run(*command, f"graph.from_store={saved}", *options, status=1).stderr
         assert not (tmp_path / "new").exists()
     for saved in (store, state):
         new = tmp_path / f"new of {saved.name}"
-        kept = document("ingest", named, "-c", new, "--from-store", saved, "--names")
+        begun = f"graph.from_store={saved}"
+        kept = document("ingest", named, "-c", new, "--set", begun, "--names")
         assert (kept["named"], kept["edges"]) == (2, 1)
         assert document("query", "edge", new, "alice", "bob")["results"][0]["weight"] == 2.0
     with ingest.SqliteLog(named) as opened, pytest.raises(ingest.PipelineError, match="no names"):

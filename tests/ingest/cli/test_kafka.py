@@ -167,18 +167,19 @@ def test_a_dry_run_reads_as_it_is_told(topics: Topics, tmp_path: Path) -> None:
     assert (found["operations"], found["dead_letters"]) == (2, {"late": 1})
 
 
-@pytest.mark.parametrize("form", ["text", "json", "topic", "all"])
+@pytest.mark.parametrize("form", ["text", "file", "topic", "all"])
 def test_from_offsets(topics: Topics, tmp_path: Path, form: str) -> None:
     u, q = topics.updates, topics.queries
-    path = tmp_path / "from.json"
-    path.write_text(json.dumps({u: {"0": 3}, q: "latest"}))
+    path = tmp_path / "stream.toml"
+    path.write_text(f"source.from_offsets = '{u}:0=3,{q}=latest'")
     where, operations = {
         "text": (f"{u}:0=3,{q}:0=latest", 2),
-        "json": (str(path), 2),
+        "file": (None, 2),
         "topic": (f"{u}=latest", 2),
         "all": (f"latest,{u}:0=earliest", 5),
     }[form]
-    command = [*topics.ingest, "-c", tmp_path / "c", "--from-offsets", where]
+    more = ["--config", path] if where is None else ["--from-offsets", where]
+    command = [*topics.ingest, "-c", tmp_path / "c", *more]
     assert document(*command)["operations"] == operations
     assert "holds a checkpoint" in run(*command, status=1).stderr
     run(*command, "--dry-run", status=1)
@@ -188,19 +189,16 @@ def test_from_offsets(topics: Topics, tmp_path: Path, form: str) -> None:
 
 def test_a_group_is_told(topics: Topics, tmp_path: Path) -> None:
     group = "told-by-a-command"
-    run(*topics.ingest, "--checkpoint", tmp_path / "state", "--group", group)
+    run(*topics.ingest, "--checkpoint", tmp_path / "state", "--set", f"kafka.group={group}")
     lags = group_lags(topics.bootstrap, group)
     assert lags
     assert set(lags.values()) == {0}
-    run("ingest", tmp_path / "a.csv", "--group", group, status=2)
+    run("ingest", tmp_path / "a.csv", "--set", f"kafka.group={group}", status=2)
 
 
 def test_from_offsets_that_are_not_there(topics: Topics, tmp_path: Path) -> None:
-    (tmp_path / "bad.json").write_text('{"u": [3]}')
-    (tmp_path / "none.json").write_text("3")
     u = topics.updates
-    wrong = [f"{u}:0", f"{u}:0=-1", f"{u}=3", "3", f"{u}:7=3", "other:0=3", f"{u}:0=1,{u}:0=2", "",
-             str(tmp_path / "bad.json"), str(tmp_path / "none.json"), "away.json"]  # fmt: skip
+    wrong = [f"{u}:0", f"{u}:0=-1", f"{u}=3", "3", f"{u}:7=3", "other:0=3", f"{u}:0=1,{u}:0=2", ""]
     for where in wrong:
         run(*topics.ingest, "-c", tmp_path / "c", "--from-offsets", where, status=2)
     out = run(*topics.ingest, "-c", tmp_path / "c", "--from-offsets", f"{u}:0=99", status=1)
@@ -246,7 +244,8 @@ def test_bad_usage(topics: Topics, tmp_path: Path) -> None:
 @pytest.fixture
 def followed(topics: Topics, tmp_path: Path) -> Iterator[tuple[Topics, Path, list[Any]]]:
     """A process that ingests as it comes, and the command it was started by."""
-    command = [*topics.ingest, "-c", tmp_path / "c", "--follow", "--log-json", "--json"]
+    command = [*topics.ingest, "-c", tmp_path / "c", "--set", "run.log_json=true"]
+    command += ["--follow", "--json"]
     process = subprocess.Popen(
         command_line(*command), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -275,7 +274,7 @@ def test_killed_and_resumed_while_it_is_asked(
     process.kill()
     process.wait()
     topics.produce(topics.updates, ingest.encode_row(0, 9))
-    rest = document(*[c for c in command if c not in ("--follow", "--log-json", "--json")])
+    rest = document(*[c for c in command if c not in ("--follow", "--json")])
     assert rest["resumed"]
     assert (rest["total_operations"], rest["edges"]) == (9, 6)
     found = document("query", "successors", directory, 0)["results"]

@@ -136,7 +136,7 @@ class Screen:
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def progress(self, what: str, done: int, total: int | None, note: str = "") -> None:
+    def progress(self, what: str, done: int, total: None, note: str, share: None) -> None:
         self.note = note
 
 

@@ -121,7 +121,7 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
             ["--save", "a", "--set", "outputs.statistics=link/s"],
             "the file of outputs.statistics",
         ),
-        ("a", ["--save", "b", "--from-store", "a"], "the file of --from-store"),
+        ("a", ["--save", "b", "--set", "graph.from_store=a"], "the file of graph.from_store"),
         ("stream.log", ["--save", "a"], "what is read"),
         ("hard", ["--save", "a"], "what is read"),
         ("stream.log-wal", ["--save", "a"], "a part of the log"),

@@ -140,7 +140,7 @@ def access_warnings(options: ServeOptions, address: str = "0") -> str:
     from contextlib import redirect_stderr
 
     with redirect_stderr(io.StringIO()) as said:
-        options.access(address)
+        options.access(address, "--serve")
     return said.getvalue()
 
 
@@ -154,7 +154,7 @@ def test_an_insecure_address_is_said_aloud() -> None:
 @pytest.mark.parametrize(
     "options, status, said",
     [
-        (["--address", "0.0.0.0:0"], 1, "--insecure"),
+        (["--address", "0.0.0.0:0"], 1, "serve.insecure"),
         (["--address", "nonsense"], 2, "give a port"),
         (["--address", "0", "--token-file", "none"], 1, "no such file"),
         (["--address", "0", "--token-file", "weak"], 1, "openssl rand"),
@@ -178,6 +178,8 @@ def test_what_cannot_be_served_is_told_in_a_line(
     with ingest.SqliteLog(log):
         pass
     options = ["--serve" if option == "--address" else option for option in options]
+    if options[2:3] == ["--token-file"]:
+        options[2:] = ["--set", f"serve.token_file={options[3]}"]
     told = run("ingest", log, "--checkpoint", "state", *options, status=status)
     assert said in told.stderr
     assert not Path("state").exists()

@@ -5,7 +5,6 @@ The recipe is that of docs/howto/windows.md, for another window over the graph s
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,8 @@ def test_the_recipe_for_another_window(log: Path, tmp_path: Path, limit: int) ->
         with SqliteLog(log) as source, Pipeline(source, lpma.Graph(device="cpu"), state):
             pass
     where = f"updates:0={place(state)}"
-    begin = ["ingest", log, "-c", other, "--from-store", state, "--from-offsets", where]
+    begin = ["ingest", log, "-c", other, "--set", f"graph.from_store={state}"]
+    begin += ["--from-offsets", where]
     run(*begin, "--window", "24h", "--batch-size", 2, "--limit", 1)
     run("ingest", log, "-c", other)
     assert edges(other) == edges(whole)
@@ -100,17 +100,10 @@ def test_rows_are_not_counted_under_a_late_policy(log: Path, tmp_path: Path) -> 
     state, other = tmp_path / "state", tmp_path / "other"
     run("ingest", log, "-c", state, "--limit", 5, *late)
     begin = ["ingest", log, "-c", other, "--from-offsets", "updates:0=1+4"]
-    for more, said in ((["--from-store", state], "first let it read on"), (late, "late='apply'")):
+    begun = ["--set", f"graph.from_store={state}"]
+    for more, said in ((begun, "first let it read on"), (late, "late='apply'")):
         assert said in run(*begin, *more, status=1).stderr
     assert not other.exists()
-
-
-def test_a_file_of_offsets(log: Path, tmp_path: Path) -> None:
-    path = tmp_path / "from.json"
-    path.write_text(json.dumps({"updates": {"0": "1+4"}}))
-    begin = ["ingest", log, "-c", tmp_path / "c", "--from-offsets", path]
-    for more in (["--dry-run"], []):
-        assert document(*begin, *more)["operations"] == 9, "six rows of ten, two, and the query"
 
 
 def test_in_python(log: Path, tmp_path: Path) -> None:

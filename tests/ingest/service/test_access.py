@@ -54,7 +54,7 @@ def test_what_a_refusal_says(serve_guarded: Serve) -> None:
     assert wrong.headers["www-authenticate"] == 'Bearer realm="lpma", error="invalid_token"'
     weak = ask(port, request("/v1/updates", "POST", b"", **bearer(READ)))
     assert 'error="insufficient_scope"' in weak.headers["www-authenticate"]
-    assert "--write-token-file" in problem(weak)
+    assert "serve.write_token_file" in problem(weak)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_an_address_that_is_not_loopback_needs_a_token_and_tls(tmp_path: Path) -
         (["TLS"], Access(READ)),
         (["a token"], Access(certificate=cert, key=key)),
     ):
-        with pytest.raises(PipelineError, match="--insecure") as raised:
+        with pytest.raises(PipelineError, match=r"serve\.insecure") as raised:
             check_address("0.0.0.0:0", access)
         assert [word for word in ("a token", "TLS") if word in str(raised.value)] == lacking
     assert check_address("0.0.0.0:0", Access(READ, certificate=cert, key=key))

@@ -244,7 +244,7 @@ def test_the_command_tells_it_in_two_lines(
         while_it_works(lambda: len(told.events) >= count)
 
     command = ["ingest", "--kafka", fault_broker.bootstrap, "-c", tmp_path / "c", "--follow",
-               "--limit", 3, *(["--log-json"] if as_json else [])]  # fmt: skip
+               "--limit", 3, *(["--set", "run.log_json=true"] if as_json else [])]  # fmt: skip
     queries = [ingest.encode_query(f"q{number}", Kind.DEGREE, 1) for number in range(3)]
     results: list[Any] = []
     own_time.stop(at_most_s=50)

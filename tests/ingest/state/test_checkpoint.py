@@ -311,7 +311,7 @@ def test_a_damaged_journal_is_refused_where_it_is_needed(tmp_path: Path) -> None
     path = segment_path(tmp_path, 1)
     os.truncate(path, path.stat().st_size // 2)
     assert history(tmp_path, 1), "not needed from checkpoint 1 on"
-    with pytest.raises(JournalError, match=r"damaged at byte .*--accept-journal-loss"):
+    with pytest.raises(JournalError, match=r"damaged at byte .*accept_journal_loss=true"):
         history(tmp_path, 0)
     path.unlink()
     with pytest.raises(JournalError, match=r"journal-0000000001 is missing.*accept_journal_loss"):

@@ -104,7 +104,7 @@ def test_verify(directory: Path) -> None:
     found, line = run("verify", directory, status=1)
     assert (found["used"], found["used_segments"], found["replayed_operations"]) == (None,) * 3
     assert "damaged at byte" in found["refusal"]
-    assert "--accept-journal-loss" in line
+    assert "checkpoints.accept_journal_loss=true" in line
     assert [segment["good"] for segment in found["journal"]] == [False, True]
     segment_path(directory, 1).unlink()
     assert "journal-0000000001 is missing" in run("verify", directory, status=1)[0]["refusal"]

@@ -218,7 +218,7 @@ def test_a_loss_that_is_accepted_loses_and_repeats_nothing(
         ran.restore()
         damage()
         before = read_journal(ran.path / "c", taken.segment)
-        with pytest.raises(JournalError, match=r"--accept-journal-loss.*accept_journal_loss=True"):
+        with pytest.raises(JournalError, match=r"loss=true.*accept_journal_loss=True"):
             ran.started(Pipeline.resume, load=SavedModel.load)
         replies: dict[str, Reply] = {}
 
@@ -279,9 +279,9 @@ def test_on_the_command_line(tmp_path: Path) -> None:
             pipeline.close(checkpoint=False)
     segment_path(directory, segment_numbers(directory)[-1]).unlink()
     command = ["ingest", path, "-c", directory, "--device", "cpu"]
-    assert "--accept-journal-loss" in run(*command, status=1).stderr
+    assert "accept_journal_loss=true" in run(*command, status=1).stderr
     run("checkpoint", "prune", directory)
-    found = document(*command, "--accept-journal-loss")
+    found = document(*command, "--set", "checkpoints.accept_journal_loss=true")
     assert (found["total_operations"], found["edges"]) == (4, 3)
     assert "is missing" in found["journal_loss"]
     found = document(*command)
@@ -304,5 +304,6 @@ def test_how_often_a_checkpoint_is_taken(tmp_path: Path) -> None:
     assert taken("seldom") == 1, "at the beginning and at the end"
     assert taken("operations", "--set", "checkpoints.operations=20") > 1
     assert taken("interval", "--set", "checkpoints.interval=0") > 1
-    for option in (["--set", "checkpoints.operations=5"], ["--accept-journal-loss"]):
+    for option in (["--set", "checkpoints.operations=5"],
+                   ["--set", "checkpoints.accept_journal_loss=true"]):
         assert "--checkpoint" in run(*common, "--save", tmp_path / "s", *option, status=2).stderr
