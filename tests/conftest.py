@@ -78,6 +78,7 @@ collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[nam
 
 # Without CuPy no test can use a device, and thousands would say so: they are left out.
 _HAS_CUPY = find_spec("cupy") is not None or "gpu" in _REQUIRED
+CUDA = [pytest.param("cuda", marks=pytest.mark.gpu)] if _HAS_CUPY else []
 
 
 # What tests are skipped without: one of these programs, and who needs it.
@@ -267,7 +268,7 @@ def _turn(
         yield
 
 
-@pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="session", params=["cpu", *CUDA])
 def device(request: pytest.FixtureRequest) -> str:
     """Every device the store can be on: one test body for all."""
     import lpma
