@@ -33,7 +33,7 @@ CUDA_WHEELS := 'cupy-cuda12x==14.*' 'nvidia-cuda-nvrtc-cu12==12.9.*' \
 
 help:
 	@echo "make demo    stream a graph through the log into the store, and analyse it"
-	@echo "make test    run the tests, 8 minutes (ARGS='-k name' is passed to pytest)"
+	@echo "make test    run the tests, 11 minutes (ARGS='-k name' is passed to pytest)"
 	@echo "make quick   run those that start no processes, with fewer examples: 2 minutes"
 	@echo "make integration  run those with Kafka, Ray, Chromium, a compiler, kills, power cuts, the pages of docs/"
 	@echo "make check   run both in one session"
