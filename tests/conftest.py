@@ -78,6 +78,7 @@ collect_ignore_glob = [pattern for name in _ABSENT for pattern in _IMPORTING[nam
 
 # Without CuPy no test can use a device, and thousands would say so: they are left out.
 _HAS_CUPY = find_spec("cupy") is not None or "gpu" in _REQUIRED
+CUDA = [pytest.param("cuda", marks=pytest.mark.gpu)] if _HAS_CUPY else []
 
 
 # What tests are skipped without: one of these programs, and who needs it.
@@ -112,24 +113,42 @@ def pytest_report_header() -> list[str]:
 
 
 # What a test takes, or the folder it is in, tells its tier.
-_INTEGRATION = {"broker", "chromium", "kafka", "ray_cluster"}
-_SYSTEM = tuple(Path(__file__).parent / "ingest" / name for name in ("cli", "cluster", "service"))
+_INTEGRATION = ("ray_cluster", "kafka", "broker", "chromium")
+_SYSTEM = tuple(f"{Path(__file__).parent}/ingest/{name}/" for name in ("cli", "cluster", "service"))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
     for item in items:
-        taken = set(getattr(item, "fixturenames", ()))
-        if item.get_closest_marker("nightly") is None and (
-            _INTEGRATION & taken or item.get_closest_marker("ray") is not None
-        ):
+        if item.get_closest_marker("nightly") is None and _needed(item) is not None:
             item.add_marker("integration")
-        if any(folder in item.path.parents for folder in _SYSTEM):
+        if os.fspath(item.path).startswith(_SYSTEM):
             item.add_marker("system")
     if not _HAS_CUPY:
         gone = [item for item in items if item.get_closest_marker("gpu")]
         config.hook.pytest_deselected(items=gone)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+    yield
+    items.sort(key=_turn_of)
+
+
+def _needed(item: pytest.Item) -> str | None:
+    """What it takes that makes it integration."""
+    if item.get_closest_marker("ray"):
+        return "ray_cluster"
+    taken = set(getattr(item, "fixturenames", ()))
+    return next((name for name in _INTEGRATION if name in taken), None)
+
+
+def _turn_of(item: pytest.Item) -> int:
+    """Processes that share the tests begin with a stretch of the list each: what one of them starts
+    for many tests comes first and in one stretch, so that the others need not start it too."""
+    if item.get_closest_marker("all_cores"):
+        return 0
+    needed = _needed(item)
+    return 1 + len(_INTEGRATION) if needed is None else 1 + _INTEGRATION.index(needed)
 
 
 # What a process inherits from whoever starts the tests, and tests must not depend on: under
@@ -243,13 +262,13 @@ def _turn(
     """Ray's time-outs are not for the load of a test that compiles all kernels."""
     alone, has_ray = (request.node.get_closest_marker(name) for name in ("all_cores", "ray"))
     if alone or has_ray:
-        with turn(tmp_path_factory.getbasetemp(), alone is not None):
+        with turn(tmp_path_factory, alone is not None):
             yield
     else:
         yield
 
 
-@pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="session", params=["cpu", *CUDA])
 def device(request: pytest.FixtureRequest) -> str:
     """Every device the store can be on: one test body for all."""
     import lpma

@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.support.hidden import VARIABLE, not_brought_by, write_hook
+from tests.support.turns import made_once
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -31,20 +32,25 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     absent = [name for name in NEEDED if find_spec(name) is None]
     if absent:
         missing("docs", f"{', '.join(absent)} cannot be imported: pip install '.[docs]'")
-    built, hook = tmp_path_factory.mktemp("pages"), tmp_path_factory.mktemp("hook")
+    return made_once(tmp_path_factory, "pages", build)
+
+
+def build(folder: Path) -> None:
+    """What nothing but the extra `docs` brings is hidden from Sphinx."""
+    hook = folder / ".hook"
+    hook.mkdir(exist_ok=True)
     write_hook(hook)
     hidden = not_brought_by("docs")
     assert {"hypothesis", "pytest"} <= hidden
     finished = subprocess.run(
         [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going",
-         "--nitpicky", "--quiet", str(DOCS), str(built)],
+         "--nitpicky", "--quiet", str(DOCS), str(folder)],
         env=os.environ | {
             "PYTHONPATH": f"{hook}{os.pathsep}{ROOT}", VARIABLE: " ".join(sorted(hidden))
         }, cwd=ROOT,
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
-    return built
 
 
 class Links(HTMLParser):

@@ -20,7 +20,7 @@ from tests.ingest import test_pipeline_pace as pace
 from tests.ingest.state import test_checkpointer, test_inspection
 
 Patch = pytest.MonkeyPatch
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.integration
 QUERY_WAITS = [(0.02, [10.0, 10.0, 0.02, 0.019]), (60.0, [10.0, 10.0, 9.999, 9.998])]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing, proxies
+from tests.support.turns import made_once
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("lpma", "algorithms", "ingest")
@@ -97,17 +98,20 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             missing("wheel", f"building needs setuptools 77, {version('setuptools')} is here")
     except PackageNotFoundError:
         missing("wheel", "building needs setuptools")
-    tree = tmp_path_factory.mktemp("tree")
+    tree = made_once(tmp_path_factory, "wheel", build)
+    (built,) = (tree / "dist").glob("lpma_graph-*.whl")
+    return built
+
+
+def build(tree: Path) -> None:
     unwanted = shutil.ignore_patterns("__pycache__", "*.nbc", "*.nbi")
     for room in ROOMS:
-        shutil.copytree(ROOT / room, tree / room, ignore=unwanted)
+        shutil.copytree(ROOT / room, tree / room, ignore=unwanted, dirs_exist_ok=True)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
     (tree / ARCHIVE).write_bytes(b"compiled beforehand")
     _run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index",
          "--wheel-dir", str(tree / "dist"), str(tree))  # fmt: skip
-    (built,) = (tree / "dist").glob("lpma_graph-*.whl")
-    return built
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def killed(
 @pytest.mark.soak
 @pytest.mark.parametrize("kills", [
     pytest.param(10, marks=pytest.mark.system),
-    pytest.param(4 * len(POINTS), marks=pytest.mark.nightly),
+    pytest.param(4 * len(POINTS), marks=pytest.mark.integration),
 ])  # fmt: skip
 def test_a_kill_at_any_point_loses_and_repeats_nothing(tmp_path: Path, kills: int) -> None:
     rng = np.random.default_rng(kills)
@@ -82,7 +82,7 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(tmp_path: Path, kills: in
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
     """As above, with a vertex dictionary, JSON among the records and a late policy."""
     records = named_stream.random_records(np.random.default_rng(6), 60)
@@ -111,7 +111,7 @@ def test_a_kill_changes_no_name_and_makes_nothing_late(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 @pytest.mark.parametrize("late", ["apply", "dead-letter"])
 def test_a_kill_changes_no_window(tmp_path: Path, late: str) -> None:
     """The edges, their times and the bound of an unbroken run; a repeated reply is the same,
@@ -172,7 +172,7 @@ def ingest_into_store(log: Path, checkpoint: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 def test_the_store_killed_again_and_again_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     """Of the 25 batches that there are for each kill, it comes within 20."""
     rng = np.random.default_rng(9)

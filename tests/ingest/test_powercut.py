@@ -43,14 +43,14 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
 @pytest.fixture(scope="module")
 def runs(recorder: Recorder) -> dict[str, Run]:
     """Each case, run once."""
-    return {name: recorder.run(name) for name in CASES}
+    return recorder.run_all()
 
 
 # The promises --------------------------------------------------------------------------------
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_promised_survives_a_power_cut(runs: dict[str, Run], case: str) -> None:
     for seed in range(soak(1, 100)):
@@ -58,7 +58,7 @@ def test_what_was_promised_survives_a_power_cut(runs: dict[str, Run], case: str)
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 def test_what_was_promised_survives_a_second_one(recorder: Recorder, runs: dict[str, Run]) -> None:
     """While what the first one left is gone on with."""
     for run in recorder.after_power_cuts("remote", runs["remote"], soak(10, 300), seed=1):
@@ -66,7 +66,7 @@ def test_what_was_promised_survives_a_second_one(recorder: Recorder, runs: dict[
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 def test_what_was_promised_survives_one_after_a_kill(
     recorder: Recorder, runs: dict[str, Run]
 ) -> None:
@@ -76,7 +76,7 @@ def test_what_was_promised_survives_one_after_a_kill(
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 def test_what_was_promised_survives_wherever_the_threads_are(recorder: Recorder) -> None:
     """The stream, and the commit beside it, as they happen to run."""
     for seed in range(soak(2, 100)):
@@ -86,7 +86,7 @@ def test_what_was_promised_survives_wherever_the_threads_are(recorder: Recorder)
 # The test of the test ------------------------------------------------------------------------
 
 
-@pytest.mark.nightly
+@pytest.mark.integration
 def test_every_place_that_syncs_is_known(runs: dict[str, Run]) -> None:
     assert set().union(*(run.places for run in runs.values())) == {*PLACES, *SPARE}
 
@@ -94,7 +94,7 @@ def test_every_place_that_syncs_is_known(runs: dict[str, Run]) -> None:
 MUTANTS = PLACES | {name: case for name, (case, _) in OTHERS.items()}
 
 
-@pytest.mark.nightly
+@pytest.mark.integration
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_nothing_that_syncs_can_be_taken_away(recorder: Recorder, mutant: str) -> None:
     run = recorder.run(MUTANTS[mutant], mutant)
@@ -111,7 +111,7 @@ def in_rounds(run: Run) -> None:
 # The simulator -------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly
+@pytest.mark.integration
 @pytest.mark.parametrize("case", CASES)
 def test_the_recorder_misses_nothing(runs: dict[str, Run], case: str) -> None:
     disk = Disk()

@@ -40,7 +40,7 @@ def published(log: str, kind: str) -> list[ingest.Result]:
 @pytest.mark.soak
 @pytest.mark.parametrize("kills", [
     pytest.param(3, marks=pytest.mark.system),
-    pytest.param(2 * len(POINTS), marks=pytest.mark.nightly),
+    pytest.param(2 * len(POINTS), marks=pytest.mark.integration),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["topic", "file"])
 def test_results_are_those_of_an_unbroken_run_each_once(

@@ -72,7 +72,7 @@ def stream_of(rng: np.random.Generator, names: bool) -> tuple[list[bytes], dict[
 @pytest.mark.soak
 @pytest.mark.parametrize("made, kills", [
     pytest.param(NAMED, 3, marks=pytest.mark.system),
-    *(pytest.param(made, 2 * len(POINTS), marks=pytest.mark.nightly)
+    *(pytest.param(made, 2 * len(POINTS), marks=pytest.mark.integration)
       for made in (DIRECTED, UNDIRECTED, NAMED)),
 ])  # fmt: skip
 def test_expiries_that_are_killed_are_counted_once(

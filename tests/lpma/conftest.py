@@ -9,14 +9,11 @@ import pytest
 
 import lpma
 from lpma.backend import open_backend
-from tests.conftest import missing
+from tests.conftest import CUDA, missing
 from tests.support.seam import counting_ahead, on_numpy, slow
 
 
-@pytest.fixture(
-    scope="module",
-    params=["cpu", "numpy", "slow", "counts ahead", pytest.param("cuda", marks=pytest.mark.gpu)],
-)
+@pytest.fixture(scope="module", params=["cpu", "numpy", "slow", "counts ahead", *CUDA])
 def make(request: pytest.FixtureRequest) -> Any:
     """Makes a backend, its device being the current one."""
     backend = {"numpy": on_numpy, "slow": slow, "counts ahead": counting_ahead}.get(request.param)
@@ -31,12 +28,10 @@ def make(request: pytest.FixtureRequest) -> Any:
 # For a test that holds a graph against the model: the CPU with kernels, the NumPy backend that
 # keeps stores until those are compiled, and a GPU. Conformance tests hold that one against the
 # model, too, so that other tests need not run on it.
-every_backend = pytest.mark.parametrize(
-    "device", ["cpu", "numpy", pytest.param("cuda", marks=pytest.mark.gpu)], indirect=True
-)
+every_backend = pytest.mark.parametrize("device", ["cpu", "numpy", *CUDA], indirect=True)
 
 
-@pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="session", params=["cpu", *CUDA])
 def device(request: pytest.FixtureRequest) -> str:
     """As in tests/conftest.py. "numpy", of `every_backend`: "cpu", and the NumPy backend keeps all
     stores."""

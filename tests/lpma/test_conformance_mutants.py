@@ -24,7 +24,7 @@ from tests.support.seam import Make
 from tests.support.slow_backend import CountsAhead, SlowBackend, SlowPlan
 from tests.support.slow_store import SlowSegments
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.integration
 
 DRAWS = 20  # of examples, before a mutant counts as one that no test catches
 

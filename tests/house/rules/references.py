@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 
-from .sources import ROOT
+from .sources import ROOT, source
 
 ROOMS = ("lpma", "algorithms", "ingest", "benchmarks", "tests")
 ENDINGS = ("py", "cu", "cuh", "md", "toml", "xml", "yaml", "c")
@@ -88,7 +88,7 @@ def _prose(name: str) -> Iterator[tuple[int, str]]:
     if name.endswith(".md"):
         yield from enumerate(text.splitlines(), 1)
     elif name.endswith(".py"):
-        for node in statements(ast.parse(text)):
+        for node in statements(source(name).tree):
             if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
                 continue
             if isinstance(node.value.value, str):

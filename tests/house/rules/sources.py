@@ -33,6 +33,11 @@ class Source:
 
 
 @cache
+def source(name: str) -> Source:
+    return Source(name, (ROOT / name).read_text(encoding="utf-8"))
+
+
+@cache
 def of_packages(*packages: str) -> list[Source]:
     paths = sorted(path for package in packages for path in (ROOT / package).rglob("*.py"))
-    return [Source(str(p.relative_to(ROOT)), p.read_text(encoding="utf-8")) for p in paths]
+    return [source(str(path.relative_to(ROOT))) for path in paths]

@@ -208,7 +208,6 @@ def _shards_on(node: Any, pids: list[int]) -> int:
     return parents.count(raylet)
 
 
-@pytest.mark.nightly
 @pytest.mark.ray
 def test_kills_of_rays_processes(ray_cluster: Any, sharded_log: SqliteLog, tmp_path: Path) -> None:
     """All processes of a machine: its shards go on elsewhere. All of Ray: the driver ends with an

@@ -119,7 +119,7 @@ def test_killed_at_each_point_it_writes_each_row_once(tmp_path: Path) -> None:
     killed_at_each_point(tmp_path, torn=True, directed=True, seed=0)
 
 
-@pytest.mark.nightly
+@pytest.mark.integration
 @pytest.mark.soak
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("torn", [True, False])

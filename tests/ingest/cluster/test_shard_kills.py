@@ -139,7 +139,7 @@ def test_killed_at_each_point(tmp_path: Path) -> None:
     killed(tmp_path, predecessors=False, kills=len(POINTS))
 
 
-@pytest.mark.nightly
+@pytest.mark.integration
 @pytest.mark.soak
 @pytest.mark.parametrize("predecessors", [False, True])
 def test_killed_at_many_places(tmp_path: Path, predecessors: bool) -> None:

@@ -114,7 +114,7 @@ def flow_noted(directory: Path, batch_size: int = 6) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("kills", [
     pytest.param(4, marks=pytest.mark.system),
-    pytest.param(2 * len(POINTS), marks=pytest.mark.nightly),
+    pytest.param(2 * len(POINTS), marks=pytest.mark.integration),
 ])  # fmt: skip
 def test_every_version_comes_back_after_kills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int

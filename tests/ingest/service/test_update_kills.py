@@ -179,7 +179,7 @@ def test_a_kill_loses_and_repeats_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.nightly
+@pytest.mark.integration
 def test_a_kill_anywhere_loses_and_repeats_nothing(tmp_path: Path) -> None:
     """28 kills, before and after each point; under `make soak` 560. The clients send until a place
     is met, whenever that is."""

@@ -99,11 +99,21 @@ class Recorder:
 
     def run(self, name: str, mutant: str | None = None) -> Run:
         """Run a case on an empty disk. `mutant`: see mutants.py."""
+        directory = self._prepared(name)
+        self._in_child([(name, directory, mutant)])
+        return Run(CASES[name], directory)
+
+    def run_all(self) -> dict[str, Run]:
+        """Run each case on an empty disk, all in one child."""
+        directories = {name: self._prepared(name) for name in CASES}
+        self._in_child([(name, directory, None) for name, directory in directories.items()])
+        return {name: Run(CASES[name], directory) for name, directory in directories.items()}
+
+    def _prepared(self, name: str) -> Path:
         directory = Path(mkdtemp(dir=self._directory))
         CASES[name].prepare(directory)
         (directory / "disk").mkdir()
-        self._in_child([(name, directory, mutant)])
-        return Run(CASES[name], directory)
+        return directory
 
     def after_power_cuts(self, name: str, first: Run, count: int, seed: int) -> list[Run]:
         """Cut the power `count` times in a run, and run the case each time on what is left."""
