@@ -174,7 +174,7 @@ def checked_records(records: Any) -> Records:
 
 
 def fields_of(records: Records, topic: str) -> Fields | None:
-    """The fields of the records of `topic` that are JSON; None if it has msgpack alone."""
+    """The mapping of the records of `topic`; None if all are in our own forms."""
     found = records.get(topic, "msgpack") if isinstance(records, Mapping) else records
     return found if isinstance(found, Fields) else None
 

@@ -124,7 +124,7 @@ class RecordSettings:
         return by_event or self.late != "apply"
 
     def fields_of(self, topic: str) -> Fields | None:
-        """The fields of that topic's records that are JSON; None if it has msgpack alone."""
+        """The mapping of that topic's records; None if all are in our own forms."""
         return fields_of(self.records, topic)
 
     def kept(self, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Records of the stream: bytes in, validated operations out. `docs/format.md` is the specification.
 
 Idea: the cost of decoding should be per record, not per edge, so the form for speed carries whole
-columns, which `np.frombuffer` reads in place. `msgpack.py` and `json.py` judge bytes before they
+columns, which `np.frombuffer` reads in place. `msgpack.py` and `mapped.py` judge bytes before they
 are decoded; what the fields mean is read here, the same way whatever form they came in.
 
 Vertices are named in one of two ways, which a pipeline is told once. With ids a record says

@@ -304,6 +304,8 @@ def test_how_often_a_checkpoint_is_taken(tmp_path: Path) -> None:
     assert taken("seldom") == 1, "at the beginning and at the end"
     assert taken("operations", "--set", "checkpoints.operations=20") > 1
     assert taken("interval", "--set", "checkpoints.interval=0") > 1
-    for option in (["--set", "checkpoints.operations=5"],
-                   ["--set", "checkpoints.accept_journal_loss=true"]):
+    for option in (
+        ["--set", "checkpoints.operations=5"],
+        ["--set", "checkpoints.accept_journal_loss=true"],
+    ):
         assert "--checkpoint" in run(*common, "--save", tmp_path / "s", *option, status=2).stderr
