@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -103,9 +104,7 @@ class _Queries:
     def _asked(self, body: Struct) -> dict[str, Any]:
         """The question that a body is. Raises RecordError."""
         named, most = self.named, self.limits.max_rows
-        columns = [
-            vertices(body, name, named, most) for name in body.__struct_fields__ if name in VERTICES
-        ]
+        columns = [vertices(body, name, named, most) for name in _columns_of(type(body))]
         if len(columns) == 2 and len(columns[0]) != len(columns[1]):
             raise RecordError(
                 f"dst: has {len(columns[1]):,} vertices, and src has {len(columns[0]):,}"
@@ -137,6 +136,12 @@ class _Queries:
         long = answer.rows > LONG
         page = await asyncio.to_thread(page_of, answer) if long else page_of(answer)
         await _send_page(send, form, self.cursors.first(answer, page, u))
+
+
+@cache
+def _columns_of(body: type[Struct]) -> tuple[str, ...]:
+    """The fields that are vertices."""
+    return tuple(name for name in body.__struct_fields__ if name in VERTICES)
 
 
 async def _send_page(send: Send, form: str, page: Page) -> None:
@@ -176,7 +181,7 @@ class _One:
     ) -> None:
         self._queries, self._kind, self._body = queries, kind, body
         self._operation = operation
-        self._columns = [name for name in body.__struct_fields__ if name in VERTICES]
+        self._columns = _columns_of(body)
         self._start = operation.path[: operation.path.index("{")].encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
