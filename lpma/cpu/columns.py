@@ -97,8 +97,10 @@ class Survey:
         """What `joined` takes, of a piece; on any thread."""
         if not len(keys):
             return None
-        held = (None if c is None else np.ascontiguousarray(c) for c in (keys, weights, times))
-        return keys[0], keys[-1], *survey_piece(*held, self._directed, *self._seeds)
+        keys = np.ascontiguousarray(keys)
+        weights, times = (None if c is None else np.ascontiguousarray(c) for c in (weights, times))
+        found = survey_piece(keys, weights, times, self._directed, *self._seeds)
+        return keys[0], keys[-1], *found
 
     def joined(self, parts: list[Any]) -> Slots:
         """What all slots are, of all pieces in their order."""
@@ -145,7 +147,7 @@ def _survey_piece(
                 hashed = mix(held, hashed)
             sums[i] = int(hashed[high < low].sum()) - int(hashed[high > low].sum())
     good |= SOUND if is_sound else 0
-    return good, np.count_nonzero(is_marker), np.count_nonzero(is_loop), largest, *sums
+    return good, int(np.count_nonzero(is_marker)), int(np.count_nonzero(is_loop)), largest, *sums
 
 
 survey_piece = _survey_piece

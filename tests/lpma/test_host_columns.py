@@ -69,7 +69,9 @@ def surveyed(look: Any, size: int, keys: Array, *rest: Any) -> Slots:
     survey = columns.Survey(directed)
     cuts = [slice(at, at + size) for at in range(0, len(keys), size)]
     with patch.object(columns, "survey_piece", look):
-        pieces = [[None if c is None else c[cut] for c in (keys, *values)] for cut in cuts]
+        pieces: list[list[Any]] = [
+            [None if c is None else c[cut] for c in (keys, *values)] for cut in cuts
+        ]
         return survey.joined([survey.of(*piece) for piece in pieces])
 
 
