@@ -71,7 +71,7 @@ def connected_components(s: Any) -> Array:
             cpu.leave_out(found, scattered.starts, scattered.ends, added, NONE)
         return found
 
-    found = followed(s, LABELS, anew, lambda *last: grown(*last, s.num_rows, NONE))
+    found = followed(s, LABELS, anew, lambda before, since: grown(before, since, s.num_rows, NONE))
     return found if lineage_in(s) is None else found.copy()
 
 

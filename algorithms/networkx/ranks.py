@@ -55,8 +55,9 @@ def pagerank(
         for given, error in ((personalization, by_zero), (nstart, None))
     )
     limits = zip(LIMITS.values(), (float(alpha), float(tol) * n, max_iter), strict=True)
-    admitted = (option.admit(value) for option, value in limits)
-    found, converged = power_iteration(s, *admitted, s._weights is not None, *vectors)
+    damping, most, rounds = (option.admit(value) for option, value in limits)
+    weighted = s._weights is not None
+    found, converged = power_iteration(s, damping, most, rounds, weighted, *vectors)
     if not converged:
         raise networkx().PowerIterationFailedConvergence(max_iter)
     return G.by_label(to_host(found).tolist())
