@@ -136,7 +136,7 @@ def check_snapshots(written: Written, state: Path) -> None:
         assert (owners_of(src, SHARDS) == number).all()
 
 
-@pytest.mark.parametrize("directed", [True, pytest.param(False, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("directed", [True, pytest.param(False, marks=pytest.mark.integration)])
 def test_as_one_graph_whatever_is_killed(tmp_path: Path, directed: bool) -> None:
     written = Written(tmp_path / "log", directed)
     state, kept = tmp_path / "state", tmp_path / "kept"
