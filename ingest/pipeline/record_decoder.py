@@ -168,12 +168,8 @@ class RecordDecoder:
 
     def _piece(self, read: ReadRecords, stamp: int, shed: bool) -> BufferedRows:
         """The operations of one record, none if it is refused."""
-        partition, offset, producer, record = (
-            read.partition,
-            read.offset,
-            read.producer,
-            read.record,
-        )
+        partition, offset, producer = read.partition, read.offset, read.producer
+        record = read.record
         out = self._out_of_bounds(record.batch, stamp)
         if out is None or not out.rows.all():
             self._first.good()

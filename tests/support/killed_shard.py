@@ -33,9 +33,9 @@ def _write_each(shard: Shard, directory: Path) -> None:
     book = shard._epoch_log
     ended = book.ended
 
-    def written(way: str, floor: int, closed: Future[Taken] | None) -> None:
+    def written(direction: str, floor: int, closed: Future[Taken] | None) -> None:
         with book._changed:  # or the other pipeline might close one that nobody expects yet
-            ended(way, floor, closed)
+            ended(direction, floor, closed)
             for epoch in book.held():
                 _write(directory, shard, epoch)
                 book.forget(epoch)

@@ -15,7 +15,7 @@ import pytest
 
 import ingest
 from ingest import KafkaSink, KafkaSource, Pipeline, SourceError, SqliteLog
-from ingest.cluster import stream
+from ingest.cluster.cluster_log import ClusterLog
 from ingest.cluster.spec import ShardSpec
 from ingest.sources.kafka.outage import CALM_S
 from lpma import Kind
@@ -64,7 +64,7 @@ def test_a_cluster_tells_of_brokers_that_are_not_there_once(
 ) -> None:
     """By its error, which has the address; what happens after an answer is an outage as any."""
     address = f"kafka://{fault_broker.bootstrap}"
-    with stream.ClusterLog(ShardSpec(address, None, 0, 1, "state")) as log:
+    with ClusterLog(ShardSpec(address, None, 0, 1, "state")) as log:
         log.check()
         assert isinstance(log._sink, KafkaSink)
         log._sink._outage.fails("they are away", 1.0)
