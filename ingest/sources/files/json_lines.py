@@ -130,7 +130,7 @@ def _parsed(data: bytes, reading: Reading) -> Columns | None:
             [(reading.columns[p], types.get(f, end)) for f, p in reading.places.items()]
         )
         try:
-            table = reader.read_mapped(
+            table = reader.read_json(
                 pyarrow.BufferReader(data),
                 reader.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),

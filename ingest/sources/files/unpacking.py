@@ -3,7 +3,6 @@ whatever the file is called."""
 
 from __future__ import annotations
 
-import os
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -78,9 +77,9 @@ def share_read(path: Path) -> float | None:
     """How much of a file of text has been read, from 0 to 1, by whoever opened it last; None: it is
     not open. For progress bars."""
     raw = _opened.get(path)
-    with suppress(ValueError):  # it was closed meanwhile
-        if raw is not None and (size := os.fstat(raw.fileno()).st_size):
-            return raw.tell() / size
+    with suppress(ValueError, OSError):  # the thread that reads closed it meanwhile
+        if raw is not None and (size := path.stat().st_size):
+            return min(1.0, raw.tell() / size)
     return None
 
 

@@ -219,7 +219,7 @@ def test_of_a_file_whose_columns_were_named(tmp_path: Path, options: list[str]) 
     copied = tmp_path / "b.csv"
     copied.write_bytes(edges.read_bytes())
     said = run("info", state, "--as-of-version", 2, "--as-of-source", copied, status=1)
-    assert "the file read was 'a.csv', this one is 'b.csv'" in said
+    assert "the file was called 'a.csv' when it was read, this one is 'b.csv'" in said
 
 
 def test_the_log_is_only_read(state: Path, at: list[Any]) -> None:

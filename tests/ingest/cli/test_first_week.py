@@ -17,6 +17,7 @@ import ingest
 import lpma
 from ingest.cli import _completion, _console, _pipeline
 from ingest.cli._console import Screen
+from ingest.sources.files import unpacking
 from ingest.sources.files.unpacking import share_read
 from tests.support.command_line import ROOT, document, run
 from tests.support.waiting import HANGS_S
@@ -201,6 +202,18 @@ def test_progress_is_a_share_of_the_file(
     assert shares
     assert 0 < shares[0] < 100
     assert share_read(path) is None, "it is closed"
+
+
+@pytest.mark.parametrize("error", [OSError(9, "Bad file descriptor"), ValueError("closed")])
+def test_a_share_is_asked_for_while_another_thread_closes(tmp_path: Path, error: Any) -> None:
+    class Closing:
+        def tell(self) -> int:
+            raise error
+
+    path, closing = tmp_path / "own.csv", Closing()
+    path.write_text("a,b\n")
+    unpacking._opened[path] = closing  # type: ignore[assignment]
+    assert share_read(path) is None
 
 
 def test_a_pipe_gets_whole_lines(capsys: pytest.CaptureFixture[str],
