@@ -28,7 +28,7 @@ def huge(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", [
     ["export", "huge.lpma", "e.mtx"], ["plot", "degrees", "huge.lpma", "d.png"],
     ["ingest", "huge.log", "--track", "core", "-c", "state"],
-    ["ingest", "more.log", "--track", "core", "-c", "kept", "--from-store", "huge.lpma"],
+    ["ingest", "more.log", "--track", "core", "-c", "kept", "--set", "graph.from_store=huge.lpma"],
 ])  # fmt: skip
 def test_a_huge_id(huge: Path, command: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(huge.parent)
