@@ -23,7 +23,7 @@ from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
 from ._recent import ALL, RecentOptions
-from ._targets import STDIN, TargetError, is_stream, name_of, spooled
+from ._targets import STDIN, TargetError, is_stream, spooled
 
 if TYPE_CHECKING:
     import lpma
@@ -136,11 +136,11 @@ def find_edges(
     from ..datasets import generators
 
     if source == STDIN or is_pipe(Path(source)):
-        path = spooled(source)
+        path, what = spooled(source), "stdin" if source == STDIN else source
         try:
-            return _file_edges(path, directed, options, screen)
+            return _file_edges(path, directed, options, screen, what)
         except SourceError as error:
-            raise SourceError(str(error).replace(str(path), name_of(path))) from error
+            raise SourceError(str(error).replace(str(path), what)) from error
     if is_stream(source):
         raise TargetError(
             f"{source}: a stream is not read here: `lpma ingest` keeps a graph of it, in a "
@@ -167,7 +167,9 @@ def find_edges(
     return Edges(what, iter([made]), len(made), is_directed, made.time is not None)
 
 
-def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen: Screen) -> Edges:
+def _file_edges(
+    path: Path, directed: bool | None, options: FileOptions, screen: Screen, what: str | None = None
+) -> Edges:
     from ..sources.files.by_networkx import said_before
     from ..sources.files.edges import open_edges
     from ..sources.files.formats import format_of
@@ -184,7 +186,7 @@ def _file_edges(path: Path, directed: bool | None, options: FileOptions, screen:
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):
         screen.say(note)
-    what = name_of(path)
     if file.sides is not None and (note := file.sides.note()):
         screen.say(note)
-    return Edges(what, iter(file), None, is_directed, "time" in file.reading.places, file)
+    timed = "time" in file.reading.places
+    return Edges(what or str(path), iter(file), None, is_directed, timed, file)

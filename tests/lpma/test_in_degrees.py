@@ -138,7 +138,7 @@ def test_contents_that_are_replaced(graph: lpma.Graph) -> None:
     assert 5 in graph
     assert 5 in graph
     fresh = lpma.Graph(device="cpu")
-    graph._lock.write(graph._stores.fill, *fresh.image().slots)
+    graph._lock.write(graph._stores.fill, fresh.image().slots)
     assert 5 not in graph
 
 

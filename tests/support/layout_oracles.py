@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 import lpma
 from lpma.backend.numpy.segments import Segments as NumpySegments
+from lpma.backend.values import SlotArrays
 from lpma.store.lpma import LPMA
 from tests.support.oracles import host
 
@@ -89,7 +90,7 @@ def same_columns(some: list[Array], others: list[Array]) -> list[bool]:
 
 def fill(g: lpma.Graph, keys: Array, weights: Array | None, times: Array | None) -> None:
     """Replace a graph's contents by sorted slots, spread evenly, as loading a file does."""
-    g._lock.write(g._stores.fill, keys, weights, times)
+    g._lock.write(g._stores.fill, SlotArrays(keys, weights, times))
 
 
 def make(device: str, keys: Any, segment_size: int = 4, **options: Any) -> tuple[lpma.Graph, LPMA]:
