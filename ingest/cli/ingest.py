@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ..sources.files.left_out import LeftOut
-from ..sources.files.unpacking import is_pipe
 from . import _dry_run
 from ._config import configured
 from ._console import Screen, failing_in_one_line, report, telling_in_json
@@ -69,8 +68,8 @@ def ingest(
     asked = graph_options.arguments(record_options.weight_column)
     if options.serve is not None and options.follow:
         begin_log(source, checkpointing.checkpoint)
-    if source is not None and (source == Path(STDIN) or is_pipe(source)):
-        source = spooled(str(source))
+    if source == Path(STDIN):
+        source = spooled()
     origin = endpoints.origin(source, record_options, options.rate)
     stream = Stream(
         options, checkpointing, endpoints, record_options, origin, asked, graph_options.device,
