@@ -267,7 +267,7 @@ class Reading(Protocol[Stored, Asking]):
     ) -> tuple[Array, Array] | None:  # fmt: skip
         """(indptr int64[q+1], ids uint32) of the vertices within 1 … steps[i] steps of vertices[i],
         rising; one is its own only if it is reached again. None if that would take too much memory,
-        or where it is not offered within a batch. staged, limits: as for a query (reading.py).
+        or where it is not offered within a batch. staged, limits: as for a query [R1].
         steps: int64[q], on the host, from 1 on; q > 0. largest_vertex: says the largest id of an
         edge, outside a batch; that may be a scan."""
 

@@ -3,9 +3,9 @@
     Columns -> StagedBatch -> KeyRows -> Located -> Plan -> Committed
              stage        key_rows   locate     plan     commit
 
-`Columns` (columns.py) is the host's. The middle four belong to the backend that made them: the host
-reads what their protocols name here, and hands them back to the same backend. `Committed` is plain
-numbers and arrays that belong to whoever gets them.
+`Columns` (batch/columns.py) is the host's. The middle four belong to the backend that made them:
+the host reads what their protocols name here, and hands them back to the same backend. `Committed`
+is plain numbers and arrays that belong to whoever gets them.
 
 A backend keeps one batch per store in its buffers. So each of these values is valid until the next
 `key_rows`, `locate` or `apply_at_once` of its backend; a `Committed` stays valid.

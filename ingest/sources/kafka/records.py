@@ -2,8 +2,8 @@
 
 Idea: kafka-python still handles the protocol: sessions, leaders, aborted transactions, positions.
 Only the place where a batch becomes records is replaced: a batch of Kafka's message format 2 is
-walked by compiled code (batches.py). The CRC of every batch is checked. Batches of the older
-formats, which old logs still hold, go through kafka-python.
+walked by compiled code (formats/kafka_batches.py). The CRC of every batch is checked. Batches of
+the older formats, which old logs still hold, go through kafka-python.
 """
 
 from __future__ import annotations
