@@ -10,7 +10,7 @@ numbers and arrays that belong to whoever gets them.
 A backend keeps one batch per store in its buffers. So each of these values is valid until the next
 `key_rows`, `locate` or `apply_at_once` of its backend; a `Committed` stays valid.
 
-What is made for every batch is a `Struct`, whose constructor is no function of Python's.
+What is made for every batch is a `Record`, whose constructor is no function of Python's.
 """
 
 from __future__ import annotations
