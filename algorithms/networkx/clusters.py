@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 import algorithms
-from lpma.arrays import to_host
+from lpma.arrays import row_numbers, to_host
 from lpma.cpu.jit import compiled
+from lpma.cpu.merged import contains
 from lpma.cpu.pieces import by_rows
-from lpma.cpu.search import first_not_below
+from lpma.pma.keys import keys_of
 
 from ..arrays import Array
 from ..views.simple import simple, symmetric
@@ -65,12 +66,12 @@ def _directed(G: ConvertedGraph) -> list[float]:
     view = G.structure.sorted_rows
     both = symmetric(view)
     both_rows = both.indptr, both.indices
-    directions = np.concatenate(
-        by_rows(_find_directions, both.indptr, *both_rows, view.indptr, view.indices)
-    )
+    at = row_numbers(both.indptr, len(both.indices))
+    here, back = keys_of(at, both.indices), keys_of(both.indices, at)
+    # Of each edge between two nodes: 1 or 2.
+    directions = sum(contains(view.indptr, view.indices, keys).astype(int) for keys in (here, back))
     pieces = by_rows(_count_triangles, both.indptr, *both_rows, directions)
     ways = np.concatenate(pieces).tolist()
-    at = np.repeat(np.arange(len(G)), np.diff(both.indptr))
     total = np.bincount(at, directions, len(G)).astype(np.int64).tolist()
     mutual = np.bincount(at, directions == 2, len(G)).astype(np.int64).tolist()
     counted = zip(ways, total, mutual, strict=True)
@@ -124,28 +125,6 @@ def _count_squares(first: int, last: int, indptr: Array, indices: Array) -> tupl
         found[v - first] = count
         possible[v - first] = ends * (degree - 1) - degree * (degree - 1) - closed - count
     return found, possible
-
-
-@compiled
-def _find_directions(
-    first: int, last: int, indptr: Array, indices: Array, out_indptr: Array, out: Array
-) -> Array:
-    """For each entry v of the rows u = first … last - 1 of the simple view, in how many directions
-    there is an edge between u and v: 1 or 2. out: the rows of the directed graph, sorted."""
-    found = np.empty(indptr[last] - indptr[first], np.int64)
-    for u in range(first, last):
-        for i in range(indptr[u], indptr[u + 1]):
-            v = np.int64(indices[i])
-            there = _holds(out, out_indptr[u], out_indptr[u + 1], v)
-            back = _holds(out, out_indptr[v], out_indptr[v + 1], u)
-            found[i - indptr[first]] = there + back
-    return found
-
-
-@compiled
-def _holds(row: Array, low: int, high: int, wanted: int) -> int:
-    at = first_not_below(row, low, high, wanted)
-    return 1 if at < high and row[at] == wanted else 0
 
 
 @compiled

@@ -33,13 +33,10 @@ class Lengths(NamedTuple):
     mean: float  # of the weights, on a device; else nan
 
 
-@compiled
 def first_refused(weights: Array) -> int:
     """Where the first weight stands that is negative, infinite or not a number; −1 for none."""
-    for e in range(len(weights)):
-        if not 0 <= weights[e] < np.inf:
-            return e
-    return -1
+    good = (weights >= 0) & (weights < np.inf)
+    return -1 if good.all() else int(good.argmin())
 
 
 @compiled

@@ -87,14 +87,8 @@ def components(indptr: Array, indices: Array) -> tuple[Array, int]:
     return label, n - complete
 
 
-@compiled
 def smallest_members(component: Array, count: int) -> Array:
     """int32[n]: the smallest vertex of each vertex's component, of `count`."""
-    smallest = np.full(count, -1, np.int32)
-    labels = np.empty(len(component), np.int32)
-    for v in range(len(component)):
-        c = component[v]
-        if smallest[c] < 0:
-            smallest[c] = v
-        labels[v] = smallest[c]
-    return labels
+    smallest = np.empty(count, np.int32)
+    smallest[component[::-1]] = np.arange(len(component), dtype=np.int32)[::-1]  # the last stays
+    return smallest[component]

@@ -10,7 +10,7 @@ is plain numbers and arrays that belong to whoever gets them.
 A backend keeps one batch per store in its buffers. So each of these values is valid until the next
 `key_rows`, `locate` or `apply_at_once` of its backend; a `Committed` stays valid.
 
-What is made for every batch is a `Struct`, whose constructor is no function of Python's.
+What is made for every batch is a `Record`, whose constructor is no function of Python's.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Costs:
     window: float = 0.0  # a slot of a larger window, gathered and then spread
     rebuild: float = math.inf  # a slot of the whole store, merged into fresh levels
     fresh: float = 0.0  # taking the fresh levels, where they come in parts, and giving the old back
-    load: int = 1  # a batch of more than this many times the store's slots is a load, always merged
+    # A batch of more than this many times the store's slots is a load, always merged. 0: so is each
+    # batch of any graph, and nobody asks for plans, nor for a store to be expanded or shrunk.
+    load: int = 1
     evened: int = 0  # slots, spread evenly in about the time of a small batch (growth.py)
 
 

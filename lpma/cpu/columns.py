@@ -51,11 +51,14 @@ def mark_rows(ids: Array, present: Array) -> None:
     present[ids] = True
 
 
-def mark_ends(keys: Array, present: Array) -> None:
-    """Set `present` for both ends of each key, but for the target of a marker."""
+def put_ends(keys: Array, present: Array) -> None:
+    """Set `present` for both ends of each key, but for the target of a marker. On either device."""
     targets = keys & LOW
     present[(keys >> HALF).astype(np.int64)] = True
     present[targets[targets != LOW].astype(np.int64)] = True
+
+
+mark_ends = put_ends
 
 
 def sorted_ends(keys: Array) -> Array:

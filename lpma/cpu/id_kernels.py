@@ -1,7 +1,8 @@
 """Vertex ids from callers, checked and narrowed to 32 bits in one pass.
 
-Up to KEPT_ROWS rows the kernels keep the interpreter's lock, for less than 0.1 ms. NumPy releases
-it from 500 numbers on, and beside a busy Python thread gets it back only 5 ms later.
+The kernels keep the interpreter's lock, for less than 0.1 ms: they look at KEPT_ROWS rows at most,
+and between two calls another thread may have it. NumPy releases it from 500 numbers on, and beside
+a busy Python thread gets it back only 5 ms later.
 
 An id is at most MOST.
 """
@@ -14,7 +15,7 @@ from numba import carray
 from ..arrays import Array, address
 from ..pma.keys import HALF
 from .instructions import at_u32, at_u64, load_u32, load_u64, store_u32
-from .jit import compiled, inlined, keeping_lock
+from .jit import inlined, keeping_lock
 
 KEPT_ROWS = 1 << 17
 MOST = (1 << 32) - 2
@@ -26,40 +27,36 @@ def ids(array: Array) -> Array | None:
     the column has another form: then a slower way has to look. array: one-dimensional integers."""
     n = len(array)
     if array.dtype == UINT32 and array.flags.c_contiguous:
-        look = largest_kept if n <= KEPT_ROWS else largest_apart
-        return array if look(address(array), n) <= MOST else None
+        return array if _most(array) <= MOST else None
     if array.dtype.itemsize == 8 and array.flags.aligned and array.dtype.isnative:
         narrowed = np.empty(n, np.uint32)
-        narrow = narrow_kept if n <= KEPT_ROWS else narrow_apart
-        bad = narrow(address(array), array.strides[0], address(narrowed), n)
-        return None if bad else narrowed
+        at, stride, to = address(array), array.strides[0], address(narrowed)
+        for i in range(0, n, KEPT_ROWS):
+            if narrow_kept(at + stride * i, stride, to + 4 * i, min(KEPT_ROWS, n - i)):
+                return None
+        return narrowed
     return None
 
 
 def largest(src: Array, dst: Array) -> int:
     """The largest number in two contiguous columns of uint32; 0 if they are empty."""
-    look = largest_kept if len(src) <= KEPT_ROWS else largest_apart
-    return int(max(look(address(src), len(src)), look(address(dst), len(dst))))
+    return max(_most(src), _most(dst))
 
 
-@inlined
-def _largest(at: int, n: int) -> np.int64:
-    values, most = carray(at_u32(at), n), np.uint32(0)
-    for i in range(n):
-        most = max(most, values[i])
-    return np.int64(most)
+def _most(column: Array) -> int:
+    at, n, most = address(column), len(column), 0
+    for i in range(0, n, KEPT_ROWS):
+        most = max(most, largest_kept(at + 4 * i, min(KEPT_ROWS, n - i)))
+    return most
 
 
 @keeping_lock
 def largest_kept(at: int, n: int) -> np.int64:
     """The largest of n numbers of 32 bits, without a sign."""
-    return _largest(at, n)
-
-
-@compiled
-def largest_apart(at: int, n: int) -> np.int64:
-    """The same without the interpreter's lock."""
-    return _largest(at, n)
+    values, most = carray(at_u32(at), n), np.uint32(0)
+    for i in range(n):
+        most = max(most, values[i])
+    return np.int64(most)
 
 
 @inlined
@@ -104,10 +101,4 @@ def narrow(source: int, stride: int, into: int, n: int) -> bool:
 @keeping_lock
 def narrow_kept(source: int, stride: int, into: int, n: int) -> bool:
     """See `narrow`."""
-    return narrow(source, stride, into, n)
-
-
-@compiled
-def narrow_apart(source: int, stride: int, into: int, n: int) -> bool:
-    """The same without the interpreter's lock."""
     return narrow(source, stride, into, n)

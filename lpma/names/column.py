@@ -157,21 +157,13 @@ def names_of_entries(ids: Array, kinds: Array, keys: Array, bounds: Array, blob:
 
 
 def _texts(numbers: Array, bounds: Array, blob: Array) -> Any:
-    """These texts, as str. Many are gathered in compiled code, and made by pyarrow."""
+    """These texts, as str. Many are gathered and made by pyarrow."""
     if len(numbers) < MANY:
         data, of_text = blob.data, numbers.astype(np.intp)
         places = zip(bounds[of_text].tolist(), bounds[of_text + 1].tolist(), strict=True)
         return [str(data[start:end], "utf-8") for start, end in places]
 
     pyarrow = importlib.import_module("pyarrow")
-    at = numbers.astype(np.intp)
-    offsets = np.zeros(len(at) + 1, np.int64)
-    np.cumsum(bounds[at + 1] - bounds[at], out=offsets[1:])
-    into = np.empty(int(offsets[-1]), np.uint8)
-    ends = offsets[1:]
-    from .table import copy_texts
-
-    copy_texts(id(numbers), len(at), id(bounds), id(blob), id(ends), id(into))
-    buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(into)]
-    array = pyarrow.LargeStringArray.from_buffers(len(at), buffers[1], buffers[2])
-    return array.to_numpy(zero_copy_only=False)
+    buffers = pyarrow.py_buffer(bounds), pyarrow.py_buffer(blob)
+    texts = pyarrow.LargeStringArray.from_buffers(len(bounds) - 1, *buffers)
+    return texts.take(pyarrow.array(numbers)).to_numpy(zero_copy_only=False)

@@ -258,14 +258,3 @@ def remove(
     mask = np.uint64(last)
     for i in range(count - 1, first - 1, -1):
         store_u64(_slot(own, i, _tag(own, i, seed), own, slots, mask), EMPTY)
-
-
-@compiled
-def copy_texts(texts: int, n: int, bounds: int, blob: int, ends: int, into: int) -> None:
-    """Copy n texts, by their numbers, one behind the other; text i ends before ends[i]."""
-    texts, bounds, blob, ends, into = data(texts), data(bounds), data(blob), data(ends), data(into)
-    for i in range(n):
-        at = bounds + 8 * np.int64(load_u64(texts + 8 * i))
-        start = load_i64(at)
-        size = load_i64(at + 8) - start
-        move_bytes(into + load_i64(ends + 8 * i) - size, blob + start, size)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..arrays import Array, array_module, on_device
 from ..cpu import columns
-from ..pma.keys import HALF, LOW
 
 SPARSE = 64  # rows per slot above which ids are sorted, on a device
 SPARSE_ON_HOST = 4  # and above which they are put into a table
@@ -43,10 +42,6 @@ def ids_of(keys: Array, rows: int) -> Array:
     if xp is not np and rows > SPARSE * len(keys):
         return columns.sorted_ends(keys)
     present = xp.zeros(rows, np.bool_)
-    if xp is np:
-        columns.mark_ends(keys, present)
-    else:
-        present[(keys >> HALF).astype(np.int64)] = True
-        targets = keys & LOW
-        present[targets[targets != LOW].astype(np.int64)] = True
+    mark_ends = columns.mark_ends if xp is np else columns.put_ends
+    mark_ends(keys, present)
     return xp.flatnonzero(present).astype(np.uint32)

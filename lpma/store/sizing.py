@@ -24,7 +24,8 @@ class Sizing:
     def __init__(self, backend: AnyBackend, segment_size: int, global_merge: str) -> None:
         self._backend = backend
         self._segment_size = segment_size
-        self._rebuilds = global_merge == "auto"  # else all is as in the paper
+        # Else all is as in the paper.
+        self._rebuilds = global_merge == "auto" or backend.costs.load == 0
         # The first level that comes in parts, where the backend has such.
         self._parted_from = backend.parted_from(segment_size) if self._rebuilds else NO_LEVEL
         # By the number of key operations in a batch: see `_least_held`.

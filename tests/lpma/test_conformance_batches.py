@@ -34,6 +34,7 @@ from tests.support.seam import (
     filled,
     loaded,
     model_slots,
+    needs_plans,
     prepare,
     shape,
     slots,
@@ -154,6 +155,7 @@ def test_a_plan_is_of_the_strategy_that_was_asked_for(
     """W4: whatever else was planned before, figures and moves are those of the last; as the slow
     backend has them."""
     ours, theirs = store_of(make()), store_of(slow())
+    needs_plans(ours.backend)
     for columns in stream.columns():
         after: list[list[Any]] = []
         for store in (ours, theirs):
@@ -191,7 +193,7 @@ def test_every_backend_leaves_the_same_store(
     """W4, W7, W8, W9, W11, S4, S5, S7: segment by segment, fence by fence, window by window, what
     the slow backend leaves; also where small batches have a way of their own (B1)."""
     backend, other = make(), SlowBackend()
-    backend.costs = other.costs = replace(backend.costs, load=load)
+    backend.costs = other.costs = replace(backend.costs, load=min(backend.costs.load, load))
     ours = store_of(backend, strategy, merges)
     theirs = store_of(cast(AnyBackend, other), strategy, merges)
     with levels_in_parts(1 if parted and backend.parted_from(SIZE) < NO_LEVEL else NEVER):
@@ -254,6 +256,7 @@ def test_a_rebuilt_store_is_a_built_one(make: Make, expanded: bool) -> None:
         size = store.sizing.size_for(store.num_slots + located.tally.delta, Size(0))
         segments = store.segments
         if expanded:
+            needs_plans(backend)
             backend.rollback(located)
             segments = backend.expand(segments, Size(segments.m + 1))
             backend.place_on(segments, located)

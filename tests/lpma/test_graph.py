@@ -48,7 +48,7 @@ def test_grow_and_shrink(device: str, strategy: str, global_merge: str) -> None:
     assert grown.operations == 6000
     assert grown.batches == 12
     assert grown.bytes_moved > 6000 * 8
-    if global_merge == "never":
+    if global_merge == "never" and not g._stores.is_provisional:
         assert grown.global_merges == 0
         assert grown.slots_by_layer.sum() >= 6000
         assert grown.segments_by_layer.sum() >= grown.rebalances_by_layer.sum() > 0

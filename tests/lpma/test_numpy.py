@@ -59,21 +59,14 @@ def bits(values: Any) -> Any:
 
 
 def contents(g: lpma.Graph) -> list[Any]:
-    """All that a graph holds, counts and tells, but for the time it took."""
-    stats = g.stats().as_dict()
-    redundant = stats["redundant_rebalances"]
-    for loose in ("seconds", *(("slots_by_layer", "bytes_moved") if redundant else ())):
-        del stats[loose]  # which edges a window counts that is taken in again is left open (W9)
+    """All that a graph holds and tells, but for what its segments are and what moved them."""
+    stats = g.stats()
     stores = [
-        [
-            bits(store.backend.slots(store.segments)),
-            np.array(store.segments.counts)[1:].tolist(),
-            np.array(store.segments.fences)[1:].tolist(),
-            store.unchanged.tolist(),
-        ]
+        [bits(store.backend.slots(store.segments)), store.unchanged.tolist()]
         for store, _ in g._stores.all
     ]
-    return [stats, stores, bits(g.snapshot()), bits(g.changes(0)), g.num_rows, g.num_edges]
+    counted = stats.batches, stats.operations, g.num_rows, g.num_edges
+    return [counted, stores, bits(g.snapshot()), bits(g.changes(0))]
 
 
 def weights(rng: np.random.Generator, n: int) -> Any:
@@ -90,7 +83,7 @@ def weights(rng: np.random.Generator, n: int) -> Any:
     span=st.sampled_from([3, 20, 60]), hot=st.sampled_from([0.0, 0.1, 0.9]),
 )  # fmt: skip
 def test_bit_for_bit(config: Config, seed: int, size: int, span: int, hot: float) -> None:
-    """Answers, slots, segments, counters and changes, after each of a few batches."""
+    """Answers, slots and changes, after each of a few batches."""
     rng = np.random.default_rng(seed)
     graphs = both(config)
     for number in range(4):
@@ -127,28 +120,18 @@ def test_a_key_with_very_many_operations(weight: str | None, operations: str) ->
     assert_same(contents(graphs[0]), contents(graphs[1]))
 
 
-# What follows the first write: it makes arrays of one number a window at most.
-PUBLISHING = {
-    "commit",
-    "publish",
-    "count",
-    "by_layer",
-    "shrink",
-    "spread",
-    "num_slots",
-    "m",
-}
+AFTER = {"commit", "num_slots", "m"}
 
 
 @contextmanager
 def failing(n: int) -> Iterator[list[int]]:
     """Within, the n-th call of a built-in function by the NumPy backend raises MemoryError, but for
-    those that publish. Gives the number of calls so far."""
+    those that follow the first write. Gives the number of calls so far."""
     calls = [0]
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         ours = "lpma/backend/numpy" in frame.f_code.co_filename
-        if event == "c_call" and ours and frame.f_code.co_name not in PUBLISHING:
+        if event == "c_call" and ours and frame.f_code.co_name not in AFTER:
             calls[0] += 1
             if calls[0] == n:
                 raise MemoryError(f"call {n} fails")
@@ -185,7 +168,7 @@ def test_what_fails_changes_nothing(strategy: str, global_merge: str, on_numpy: 
                 pass
         if not done:
             assert_same(contents(g), before)
-    assert n - 1 == calls[0] > 100
+    assert n - 1 == calls[0] > 50
     agree(g, model)
     g.check()
 

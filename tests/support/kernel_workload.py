@@ -79,8 +79,6 @@ def use_staging() -> None:
     calls.copy(0, 0, 0, 0), calls.fill(0, 0, 0, 0), calls.stream_done(0, 600, 0)
     word = board.ctypes.data
     calls.look(word, word, 1, 0, 1), calls.look_apart(word, word, 1, 0, 1)
-    with patch.object(id_kernels, "KEPT_ROWS", 0):
-        id_kernels.ids(board), id_kernels.ids(board.astype(np.uint32))
     id_kernels.ids(board), id_kernels.ids(board.astype(np.uint32))
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from lpma.backend.numba.located import reported_plan
 from lpma.backend.numba.rebalance import ROLLED
-from lpma.backend.numpy.plan import Plan as NumpyPlan
 from lpma.backend.values import Committed
 from lpma.store.lpma import LPMA
 from tests.support.oracles import host
@@ -69,12 +68,6 @@ class PlanSpy:
         plan, store = self.plan, self.store
         if plan is None:
             return []
-        if isinstance(plan, NumpyPlan):
-            root = 1 << store.segments.m
-            windows = [(root + leaf, 0) for leaf in plan.alone.tolist()]
-            for layer, numbers, _ in plan.windows:
-                windows += [((root >> layer) + number, layer) for number in numbers.tolist()]
-            return windows
         if hasattr(plan, "window"):
             leaves = (1 << store.segments.m) + plan.touched.rank[plan.touched.flags & ROLLED == 0]
             larger = zip(plan.window.tolist(), plan.layer.tolist(), strict=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from lpma.arrays import to_host
@@ -40,6 +41,12 @@ def slow() -> AnyBackend:
 
 def counting_ahead() -> AnyBackend:
     return cast(AnyBackend, CountsAhead())
+
+
+def needs_plans(backend: AnyBackend) -> None:
+    """Skip a test of what is never asked of a backend that rebuilds the store for every batch."""
+    if backend.costs.load == 0:
+        pytest.skip("every batch rebuilds the store")
 
 
 # What tests see of a store -------------------------------------------------------------------

@@ -1,10 +1,8 @@
 """The backend in NumPy alone: the operations of protocol.py, each a few calls of NumPy.
 
-A batch is folded (fold.py), and its plan (plan.py) is where segments begin after it. `reserve`
-merges it with the slots, and `commit` puts what came of that in place of the old ones. What is done
-without a copy elsewhere takes time linear in the store here.
-
-W6 holds for columns, but not for the few numbers a segment that counting and shrinking take.
+A batch is folded (fold.py) and merged with all slots, whatever the graph's strategy: no windows are
+planned, since to write one array anew is all that NumPy can do with it. So what is done without a
+copy elsewhere takes time linear in the store here.
 """
 
 from __future__ import annotations
@@ -23,11 +21,10 @@ from ...pma.keys import HALF, LOW, keys_of
 from ...pma.layout import Size
 from ..defaults import Defaults
 from ..protocol import AnyBackend
-from ..values import ON_CPU, Array, Committed, Implied, SlotSource, Tally, num_pieces
+from ..values import Array, Committed, Costs, Implied, SlotSource, Tally, num_pieces
 from . import fold
 from .fold import Folded, KeyRows, StagedBatch
-from .plan import Leaves, Plan, Windows, planned, spread
-from .segments import LAST_FENCE, Segments, Slots, by_layer
+from .segments import Segments, Slots
 
 ONE = np.ones(1, np.float32)
 MOST_LEVELS = 29  # as many as the Numba backend can number
@@ -38,8 +35,6 @@ class Located:
     """A folded batch on a store, with what it amounts to."""
 
     batch: Folded
-    ranks: int  # how many the store has
-    leaves: Leaves
     tally: Tally
     keys: Array  # uint64: the keys inserted and deleted, rising
     inserted: Array  # bool
@@ -51,8 +46,7 @@ class NumpyBackend(Defaults):
     name = "numpy"
     validates = False
     is_provisional = True
-    # Those of the Numba backend, so that stores look alike whichever of the two keeps them.
-    costs = ON_CPU
+    costs = Costs(load=0)  # every batch is merged with the whole store
     buffer_bytes = 0  # nothing is kept from batch to batch
     way_out = "make the graph with a larger segment_size"
 
@@ -88,47 +82,29 @@ class NumpyBackend(Defaults):
         batch = fold.folded(segments.slots, staged, rows)
         present = batch.present[batch.last]
         comes, goes = present & ~batch.stored, batch.stored & ~present
-        touched = present | batch.stored
-        rank, leaf = np.unique(segments.ranks(batch.keys[touched]), return_inverse=True)
-        by_leaf = (
-            np.bincount(leaf[moves[touched]], minlength=len(rank)) for moves in (comes, goes)
-        )
-        keys, inserted = batch.keys[comes | goes], comes[comes | goes]
-        tally = _tally(len(rank), keys, inserted)
-        return Located(batch, len(segments.fence), Leaves(rank, *by_leaf), tally, keys, inserted)
-
-    def place_on(self, segments: Segments, located: Located) -> None:
-        """Segments of 2^m ranks more, of which every 2^m-th was there before."""
-        wider = len(segments.fence) // located.ranks
-        located.leaves = located.leaves._replace(rank=located.leaves.rank * wider)
-        located.ranks = len(segments.fence)
-
-    def plan(self, strategy: str, segments: Segments, located: Located) -> Plan:
-        return planned(strategy, segments, located.leaves)
+        moves, touched = comes | goes, present | batch.stored
+        keys, inserted = batch.keys[moves], comes[moves]
+        return Located(batch, _tally(int(touched.sum()), keys, inserted), keys, inserted)
 
     def rollback(self, located: Located) -> None:
-        """Planning writes nothing."""
-
-    def reserve(self, segments: Segments, located: Located, plan: Plan, shrinking: int) -> None:
-        slots = located.batch.merged(segments.slots)
-        plan.after = (slots, *spread(plan.held, segments.fence, plan.windows, slots.keys))
+        """Locating writes nothing."""
 
     def commit(
-        self, segments: Segments, located: Located, plan: Plan | None, stats: Stats,
-        most_changes: int,
-    ) -> Committed:  # fmt: skip
+        self, segments: Segments, located: Located, plan: None, stats: Stats, most_changes: int
+    ) -> Committed:
+        """The store was rebuilt: what is left is to tell."""
         keys, inserted = located.keys, located.inserted
         changes = (keys, inserted) if len(keys) <= most_changes else None
         unchanged = located.batch.unchanged.tolist()
-        done = Committed(tally=located.tally, unchanged=unchanged, changes=changes)
-        if plan is None:
-            return done
-        assert plan.after is not None, "REQUIRES: reserve"
-        done.redundant, done.num_rounds = plan.redundant, plan.num_rounds
-        self.written = True
-        segments.publish(*plan.after)
-        done.held = plan.count(segments.starts, stats)
-        return done
+        return Committed(tally=located.tally, unchanged=unchanged, changes=changes)
+
+    def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
+        return Segments(segments.segment_size, size, located.batch.merged(segments.slots))
+
+    def _not_asked(self, *_: Any) -> Any:
+        raise AssertionError("every batch rebuilds the store: see Costs.load")
+
+    expand = shrink = place_on = plan = reserve = _not_asked
 
     def trim(self, segments: Segments, staged: StagedBatch) -> None:
         self.beside = None
@@ -139,7 +115,7 @@ class NumpyBackend(Defaults):
         return MOST_LEVELS
 
     def empty(self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool) -> Segments:
-        return Segments.spread(segment_size, Size(0), Slots.empty(0, weight_dtype, times))
+        return Segments(segment_size, Size(0), Slots.empty(0, weight_dtype, times))
 
     def build(
         self, segment_size: int, weight_dtype: np.dtype[Any] | None, times: bool, size: Size,
@@ -151,35 +127,7 @@ class NumpyBackend(Defaults):
             for to, column in zip(own, slots.read(first, last), strict=True):
                 if to is not None:
                     to[first:last] = column
-        return Segments.spread(segment_size, size, own)
-
-    def rebuild(self, segments: Segments, located: Located, size: Size) -> Segments:
-        merged = located.batch.merged(segments.slots)
-        return Segments.spread(segments.segment_size, size, merged)
-
-    def expand(self, segments: Segments, size: Size) -> Segments:
-        """Each segment gets an empty one behind it, which begins where the next one does."""
-        starts, fence = np.repeat(segments.starts, 2)[1:], np.repeat(segments.fence, 2)
-        fence[1::2] = np.append(segments.fence[1:], LAST_FENCE)
-        return Segments(segments.segment_size, segments.slots, starts, fence)
-
-    def shrink(self, segments: Segments, most: Array) -> tuple[Segments, Array]:
-        """Pairs of segments become one. From the root down, a window with a half over its bound is
-        spread, and one without is divided."""
-        m, counts = segments.m - 1, np.diff(segments.starts)
-        held = by_layer(counts)[1:]
-        moved, going = np.zeros(m + 1, np.int64), np.ones(1, np.bool_)
-        windows = []
-        for layer in range(m, 0, -1):
-            fuller = np.maximum(held[layer - 1][::2], held[layer - 1][1::2])
-            too_full = going & (fuller > most[layer - 1])
-            number = np.flatnonzero(too_full)
-            windows.append(Windows(layer, number, held[layer][number]))
-            moved[layer] = len(number)
-            going = np.repeat(going & ~too_full, 2)
-        moved[0] = np.count_nonzero(counts[1::2][going])
-        starts, fence = spread(held[0], segments.fence[::2], windows[::-1], segments.slots.keys)
-        return Segments(segments.segment_size, segments.slots, starts, fence), moved
+        return Segments(segment_size, size, own)
 
     # -- queries ------------------------------------------------------------------------------
     # In a mixed batch, answers from the store are put right by what the batch beside it says of the

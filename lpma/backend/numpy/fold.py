@@ -126,21 +126,16 @@ class Folded:
 
     def merged(self, slots: Slots) -> Slots:
         """The slots of the store after the batch."""
-        present = self.present[self.last]
-        comes, new = ~self.stored[present], self.slots(self.last[present], slots)
-        at, gone = self.at[present], self.at[self.stored & ~present]
-        if len(gone):
-            stays = np.ones(len(slots.keys), np.bool_)
-            stays[gone] = False
-            slots = slots.where(stays)
-        at = at - np.searchsorted(gone, at) + np.cumsum(comes) - comes
-        is_old = np.ones(len(slots.keys) + np.count_nonzero(comes), np.bool_)
-        is_old[at[comes]] = False
-        columns: list[Array | None] = []
-        for old, values in zip(slots, new, strict=True):
-            column = None if old is None else np.empty(len(is_old), old.dtype)
-            if column is not None and values is not None:
-                column[is_old], column[at] = old, values
+        present, stored, at = self.present[self.last], self.stored, self.at
+        comes, stays = present & ~stored, present & stored
+        gone = at[stored & ~present]
+        gone = gone + np.searchsorted(at[comes], gone, "right")  # once others have come
+        columns = []
+        for column, new in zip(slots, self.slots(self.last, slots), strict=True):
+            if column is not None and new is not None:
+                column = np.insert(column, at[comes], new[comes])
+                column[at[stays] + np.searchsorted(at[comes], at[stays], "right")] = new[stays]
+                column = np.delete(column, gone)
             columns.append(column)
         return Slots._make(columns)
 

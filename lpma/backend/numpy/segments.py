@@ -1,15 +1,13 @@
 """A leveled store as one sorted array, cut into segments by numbers.
 
 Idea: read in rank order, the segments are one sorted array. So the filled slots are kept as that,
-and a segment is the range between two entries of `starts`. Moving slots from segment to segment
-then changes `starts` and the fences and copies nothing; to insert and delete, the array is merged
-with the batch and written anew. That is linear in the store, but one pass of NumPy's.
+spread evenly: which of them each segment holds follows from their number. To insert and delete,
+the array is merged with the batch and written anew. That is linear in the store, but one pass of
+NumPy's.
 
-The gaps between segments exist only in the levels that `keys`, `weights` and `times` return, which
-are made when they are asked for.
+Segments, their fences and the gaps between them exist only where a property is asked for them.
 
-Invariants: (1) Columns, `starts` and `fence` are never written once they are in a store: a batch
-puts others in their place, so shapes may share them. (2) The first fence is 0.
+Invariant: columns are never written once they are in a store, so shapes may share them.
 """
 
 from __future__ import annotations
@@ -52,39 +50,27 @@ class Slots(NamedTuple):
         return at, there
 
 
-@dataclass
+@dataclass(frozen=True)
 class Segments:
     """See values.py."""
 
     segment_size: int
+    size: Size
     slots: Slots
-    starts: Array  # int64[2^m + 1]: the first slot of each rank, and the number of slots
-    fence: Array  # uint64[2^m] by rank
-
-    @staticmethod
-    def spread(segment_size: int, size: Size, slots: Slots) -> Segments:
-        """All segments of a size, with these slots spread evenly over them."""
-        starts = np.arange(size.segments + 1) * len(slots.keys) >> size.m
-        fence = slots.keys[starts[:-1]] if len(slots.keys) else np.full(size.segments, LAST_FENCE)
-        fence[0] = 0
-        return Segments(segment_size, slots, starts, fence)
-
-    def publish(self, slots: Slots, starts: Array, fence: Array) -> None:
-        """Hold these from now on."""
-        self.slots, self.starts, self.fence = slots, starts, fence
-        self.__dict__.pop("counts", None)
 
     @property
     def m(self) -> int:
-        return len(self.fence).bit_length() - 1
-
-    @property
-    def size(self) -> Size:
-        return Size(self.m)
+        return self.size.m
 
     @property
     def room(self) -> int:
         return self.segment_size << self.m
+
+    @property
+    def starts(self) -> Array:
+        """int64[2^m + 1]: the first slot of each rank, and the number of slots."""
+        starts: Array = np.arange(self.size.segments + 1) * self.num_slots >> self.m
+        return starts
 
     @property
     def num_slots(self) -> int:
@@ -92,16 +78,22 @@ class Segments:
 
     @property
     def nbytes(self) -> int:
-        return sum(c.nbytes for c in (*self.slots, self.starts, self.fence) if c is not None)
+        return sum(c.nbytes for c in self.slots if c is not None)
 
     @cached_property
     def counts(self) -> Array:
         """int64[2^(m+1)] by window. There is no window 0."""
-        return np.concatenate([np.zeros(1, np.int64), *by_layer(np.diff(self.starts))[::-1]])
+        layers = [np.diff(self.starts)]
+        while len(layers[-1]) > 1:
+            layers.append(layers[-1][::2] + layers[-1][1::2])
+        return np.concatenate([np.zeros(1, np.int64), *layers[::-1]])
 
     @property
     def fences(self) -> Array:
-        return np.concatenate([self.fence[ranks] for ranks in self._ranks_by_level()])
+        keys, ranks = self.slots.keys, self.size.segments
+        fence = keys[self.starts[:-1]] if len(keys) else np.full(ranks, LAST_FENCE)
+        fence[0] = 0
+        return np.concatenate([fence[ranks] for ranks in self._ranks_by_level()])
 
     @property
     def keys(self) -> list[Array]:
@@ -115,10 +107,6 @@ class Segments:
     def times(self) -> list[Array] | None:
         return None if self.slots.times is None else self._levels(self.slots.times)
 
-    def ranks(self, keys: Array) -> Array:
-        """int64[n]: the segment that each key belongs to, the last whose fence is not above it."""
-        return np.searchsorted(self.fence[1:], keys, "right")
-
     def _ranks_by_level(self) -> list[slice]:
         """See layout.py: level x holds the odd multiples of 2^(m - x)."""
         steps = [1 << (self.m - x) for x in range(1, self.m + 1)]
@@ -126,14 +114,6 @@ class Segments:
 
     def _levels(self, column: Array) -> list[Array]:
         """A column with its gaps, by level."""
-        by_rank = np.zeros((len(self.fence), self.segment_size), column.dtype)
+        by_rank = np.zeros((self.size.segments, self.segment_size), column.dtype)
         by_rank[np.arange(self.segment_size) < np.diff(self.starts)[:, np.newaxis]] = column
         return [by_place(by_rank[ranks]).ravel() for ranks in self._ranks_by_level()]
-
-
-def by_layer(leaves: Array) -> list[Array]:
-    """The sums over the windows of each layer, from the leaves, given by rank, up to the root."""
-    layers = [leaves]
-    while len(layers[-1]) > 1:
-        layers.append(layers[-1][::2] + layers[-1][1::2])
-    return layers
