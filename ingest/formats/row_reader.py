@@ -422,12 +422,15 @@ def _mapped(
     for role, name in roles.items():
         if name is not None:
             get[role] = tree.place(role, name, types[role])
+    end = Kind.EXPIRE
     if codec is MSGPACK:
         for name in fields.of_others():
             tree.leaves[_nest(name)] = name, _NOTHING
+        if not fields.ends_are_ours and roles["src"] not in fields.foreign():
+            end = Kind.ADD_VERTEX  # only its dst tells a row of the mapping from one of ours
     decoder = codec.decoder(tree.struct(others))
     return _Form(
-        decoder.decode, get, names, _codes_of(fields), fields.time_unit or "ms",
+        decoder.decode, get, names, _codes_of(fields, end), fields.time_unit or "ms",
         fields.default_weight, codec, getattr(decoder, "decode_lines", None),
     )  # fmt: skip
 
@@ -484,13 +487,13 @@ def _nest(name: str) -> str:
     return f"in_{name.encode().hex()}"
 
 
-def _codes_of(fields: Fields) -> dict[str | None, int]:
-    """What the words of this mapping mean, but for expiries."""
+def _codes_of(fields: Fields, end: Kind = Kind.EXPIRE) -> dict[str | None, int]:
+    """What the words of this mapping mean, of kinds before `end`."""
     words = {word: word for word in UPDATE_KINDS} | fields.kinds
     codes = {word: int(UPDATE_KINDS[meant]) for word, meant in words.items()}
-    known: dict[str | None, int] = {w: code for w, code in codes.items() if code < Kind.EXPIRE}
+    known: dict[str | None, int] = {w: code for w, code in codes.items() if code < end}
     default = int(UPDATE_KINDS[fields.default_kind])
-    return known | {None: default if default < Kind.EXPIRE else _LEFT}
+    return known | {None: default if default < end else _LEFT}
 
 
 # Polled records ------------------------------------------------------------------------------
