@@ -103,7 +103,9 @@ def decode_record(
 
 def _our_own(data: bytes | bytearray | memoryview, names: bool) -> Record:
     """The record in `data`, which is in one of the forms that every topic may have."""
-    value = unpack(data, _size_limit(data), may_repeat=True)
+    # Texts of any length, since of a field that is repeated the last alone counts.
+    most = _size_limit(data)
+    value = unpack(data, most, most, may_repeat=True)
     if isinstance(value, list):
         return _row_from_list(value, names)
     if isinstance(value, RepeatedFields) and not value.keys().isdisjoint(OF_OTHERS):

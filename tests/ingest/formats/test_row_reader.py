@@ -210,6 +210,20 @@ def test_it_says_what_the_codec_says(mapping: str, names: bool) -> None:
     mixtures()
 
 
+LONG_BEFORE = b"\x83\xa3src\xda\x04\x01" + b"x" * 1025 + b"\xa3dst\x02\xa3src\x01"
+VERTEX_BY_OURS = b"\x84\xa3dst\x00\xa3src\xaaadd_vertex\xa1x\x00\xa1x\x81\xa1y\x00"
+
+
+@pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_what_the_readers_once_took_differently(mapping: str, names: bool) -> None:
+    for value in (LONG_BEFORE, VERTEX_BY_OURS):
+        check([value], MAPPINGS[mapping], names)
+    record = ingest.decode_record(LONG_BEFORE, names=names)
+    ends = record.names or record.batch
+    assert (list(ends.src), list(ends.dst)) == ([1], [2]), "the last counts, whatever came before"
+
+
 @pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
 @pytest.mark.parametrize("form", ["map", "array", "json", "mapped", "paths", "mapped paths"])
 def test_rows_are_read(form: str, names: bool) -> None:
