@@ -23,7 +23,7 @@ export LPMA_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: help demo quick test integration check nightly soak broker docs matrix cuda kernels fence lint bench bench-all clean
+.PHONY: help demo quick test integration nightly soak broker docs matrix cuda kernels fence lint bench bench-all clean
 
 # CuPy, CUDA's compiler and its headers, of the last CUDA 12: they need no device to compile for one.
 # They lie apart, so that the environment stays one without CuPy, as most are.
@@ -36,7 +36,6 @@ help:
 	@echo "make test    run the tests, 11 minutes (ARGS='-k name' is passed to pytest)"
 	@echo "make quick   run those that start no processes, with fewer examples: 2 minutes"
 	@echo "make integration  run those with Kafka, Ray, Chromium, a compiler, kills, power cuts, the pages of docs/"
-	@echo "make check   run both in one session"
 	@echo "make nightly run millions of rows and records, large graphs; matrix and cuda"
 	@echo "make soak    run the long tests, for hours: kills, faults, fuzzing, streams"
 	@echo "make docs    build the pages into docs/_build/html; a warning is an error"
@@ -64,9 +63,6 @@ quick: $(VENV)/.installed-test
 
 integration: $(VENV)/.installed-test $(VENV)/.installed-docs broker
 	$(PYTEST) -m integration $(ARGS)
-
-check: $(VENV)/.installed-test $(VENV)/.installed-docs broker
-	$(PYTEST) -m 'not nightly' $(ARGS)
 
 nightly: $(VENV)/.installed-test broker
 	$(MAKE) cuda matrix ARGS=
