@@ -33,7 +33,6 @@ from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, PipelineError, SourceError
 from ..fields import Records, checked_records, records_to_json
-from ..formats.row_reader import in_runs
 from ..pipeline.outputs import Outputs
 from ..pipeline.record_reader import RecordReader
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
@@ -229,7 +228,7 @@ class Repartition(Closing):
                 break
             polled += found
             size += sum(map(_size, found))
-        return list(in_runs(polled))
+        return polled
 
     def _may_begin(self, wait_s: float) -> bool:
         """Whether the source has been looked at, which is done once."""
@@ -268,7 +267,7 @@ class Repartition(Closing):
         reader = Rereader(self._source)
         polled: list[Polled] = []
         for stretch in pending.stretches:
-            polled += in_runs(reader.read(stretch))
+            polled += reader.read(stretch)
             if stretch.digest and (fingerprint := polled[-1].fingerprint) is not None:
                 check_same(
                     stretch.partition, fingerprint, fingerprint._replace(digest=stretch.digest)

@@ -32,7 +32,7 @@ from lpma.batch.columns import FIRST_OTHER, Columns, Kind
 from ..errors import CheckpointError, RecordError, SourceError
 from ..formats.markers import marker_of
 from ..formats.records import decode_record
-from ..formats.row_reader import RowReaders, as_columns, with_names
+from ..formats.row_reader import RowReaders, as_columns, in_runs, with_names
 from ..pipeline.outputs import Outputs
 from ..pipeline.record_reader import ReadRecords, RecordReader
 from ..sources.base import LogWriter, Source
@@ -198,7 +198,7 @@ class UpdateReader:
         counts: Counter[str] = Counter()
         repeats, rejected = self._reader.duplicates, self._outputs.rejected
         found: list[Rows] = []
-        for run in polled:
+        for run in in_runs(list(polled)):
             counts["records"] += run.last - run.offset + 1
             for read in self._reader.read(run):
                 counts["queries"] += len(read.record.queries)

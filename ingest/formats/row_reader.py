@@ -14,7 +14,7 @@ are cut into stretches: of rows that became columns, and of others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
@@ -33,7 +33,7 @@ from lpma.names.column import names_of_entries
 
 from ..errors import RecordError
 from ..fields import Fields, Records, fields_of
-from ..types import MAX_TEXT_BYTES, Partition, Polled, Values
+from ..types import MAX_TEXT_BYTES, Polled, Values
 from .kinds import FIELDS, UPDATE_KINDS
 from .mapped import JSON, MAX_DEPTH, MAX_MAPPED_BYTES, MSGPACK, REFUSED, Codec
 from .names import names_of
@@ -499,31 +499,20 @@ def _codes_of(fields: Fields, end: Kind = Kind.EXPIRE) -> dict[str | None, int]:
 # Polled records ------------------------------------------------------------------------------
 
 
-def in_runs(polled: Iterable[Polled]) -> Iterator[Polled]:
-    """The same records, encoded ones at consecutive offsets of a partition together. Topics and
-    partitions keep their order; the partitions of a stretch of one topic come one after the other,
-    since nothing is said of the order between them."""
-    for _, stretch in groupby(polled, key=lambda one: one.partition.topic):
-        by_partition: dict[Partition, list[Polled]] = {}
-        for one in stretch:
-            by_partition.setdefault(one.partition, []).append(one)
-        for records in by_partition.values():
-            yield from _runs_of(records)
-
-
-def _runs_of(records: list[Polled]) -> Iterator[Polled]:
-    """The same of one partition."""
+def in_runs(polled: Sequence[Polled]) -> Iterator[Polled]:
+    """The same records in the same order: encoded ones at consecutive offsets of a partition
+    together."""
     run: list[Polled] = []
-    following = -1  # where the next record of this run would lie
-    for one in records:
-        form = type(one.value)
-        encoded = form is bytes or form is Values
-        if run and not (encoded and one.offset == following):
+    place, following = None, -1  # where the next record of this run would lie
+    for one in polled:
+        partition, offset, value, _ = one
+        encoded = type(value) is bytes
+        if run and not (encoded and offset == following and partition == place):
             yield _together(run)
             run = []
         if encoded:
             run.append(one)
-            following = one.offset + (1 if form is bytes else one.records)
+            place, following = partition, offset + 1
         else:
             yield one
     if run:
@@ -533,19 +522,9 @@ def _runs_of(records: list[Polled]) -> Iterator[Polled]:
 def _together(run: list[Polled]) -> Polled:
     if len(run) == 1:
         return run[0]
-    values: list[bytes] = []
-    times: list[int] = []
-    for one in run:
-        if type(one.value) is bytes:
-            values.append(one.value)
-            times.append(one.time)
-        elif isinstance(one.value, Values):
-            values += one.value
-            times += [] if one.value.times is None else one.value.times.tolist()
-    joined = Values.of(values)
-    if len(times) == len(values):  # else a source did not look up all of them
-        joined.times = np.array(times, np.int64)
-    return run[-1]._replace(offset=run[0].offset, value=joined)
+    values = Values.of([one.value for one in run])  # type: ignore[misc]
+    values.times = np.array([one.time for one in run], np.int64)
+    return run[-1]._replace(offset=run[0].offset, value=values)
 
 
 def as_columns(polled: Sequence[Polled], readers: RowReaders) -> Iterator[Polled]:

@@ -4,7 +4,7 @@ A source is a set of partitions; a partition is a sequence whose offsets rise. T
 decides what has been read: it keeps the offsets with the state of the graph and seeks to them, so
 a source commits nothing and keeps no state for a consumer. Reading the same offsets again gives the
 same records, in the same order within a partition; the order between partitions may differ, and the
-pipeline's journal holds the one that counted. It keeps the order of topics within a poll.
+pipeline's journal holds the one that counted.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Source(ABC):
 
     def poll_many(self, max_records: int, timeout: float) -> list[Polled]:
         """As `poll`; but consecutive records of a partition may come as one list of values, which
-        costs less than one by one; also from between those of other partitions of its topic."""
+        costs less than one by one."""
         return self.poll(max_records, timeout)
 
     @abstractmethod

@@ -60,12 +60,10 @@ def test_a_resume_brings_back_every_batch_as_it_was(data: st.DataObject) -> None
 
         clock = Ticking()
         log = SqliteLog(Path(name) / "log")
-        topics = ("a", "b", "c")  # in the order of writing
-        for topic in topics:
-            log.create_topic(topic)
+        log.create_topic("wide", 3)
         for i, record in enumerate(records):
-            log.produce(topics[i % 3], record)
-        source = SqliteLog(log.path, topics=topics)
+            log.produce("wide", record, partition=i % 3)
+        source = SqliteLog(log.path, topics=("wide",))
         pipeline = Pipeline(source, SavedModel(predecessors=True), directory, **options())
         for _ in range(data.draw(st.integers(1, 4))):
             for _ in range(data.draw(st.integers(0, 6))):
@@ -76,7 +74,7 @@ def test_a_resume_brings_back_every_batch_as_it_was(data: st.DataObject) -> None
             place = pipeline.positions(), pipeline.stats.operations
             pipeline.close(checkpoint=data.draw(st.booleans()))
             source.close()
-            source = SqliteLog(log.path, topics=topics)
+            source = SqliteLog(log.path, topics=("wide",))
             pipeline = Pipeline.resume(directory, source, load=SavedModel.load, **options())
             assert pipeline.graph.content() == before  # type: ignore[attr-defined]
             after = pipeline.positions()

@@ -4,13 +4,7 @@ the same graph, names, dead letters, replies and places as reading each by itsel
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import Fields, Partition, Pipeline, SqliteLog
-from ingest.formats.row_reader import in_runs
+from ingest import Fields, Pipeline, SqliteLog
 from ingest.pipeline import intake
-from ingest.types import Polled, Values
+from ingest.sources.sqlite.log import SqliteLog as Log
+from ingest.types import Values
 from lpma import Kind
 from tests.conftest import soak
 from tests.support.stream_model import SavedModel
@@ -59,51 +53,22 @@ def plain(draw: st.DrawFn, names: bool) -> bytes:
     return json.dumps(row | ({"who": who, "n": seq} if who else {})).encode()
 
 
-QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk would be synced for each step
-PLACES = [Partition("updates", 0), Partition("updates", 1), Partition("updates", 2),
-          Partition("more", 0)]  # fmt: skip
-
-
-def one_by_one(polled: Iterable[Polled]) -> Iterator[Polled]:
-    """The same, and in the same order, as records that are read each by itself."""
-    for run in in_runs(polled):
-        if isinstance(run.value, Values):
-            for offset, value in enumerate(run.value, run.offset):
-                yield Polled(run.partition, offset, value, run.time)
-        else:
-            yield run
-
-
-def streamed(
-    values: list[tuple[int, bytes]], apart: bool, given: dict[str, Any], stops: Sequence[int] = ()
-) -> tuple[Any, ...]:
-    """What a stream of these records leaves, each with the number of its place, in the order of
-    writing. apart: each is read by itself. stops: after so many steps it is stopped without a last
-    word, and resumed."""
+def streamed(values: list[list[bytes]], apart: bool, given: dict[str, Any]) -> tuple[Any, ...]:
+    """What a stream of these records, by topic, leaves. apart: each is read by itself."""
     letters: list[Any] = []
     replies: list[Any] = []
-    with (
-        tempfile.TemporaryDirectory(dir=QUICK) as directory,
-        pytest.MonkeyPatch.context() as patch,
-        SqliteLog(":memory:", ("updates", "more")) as log,
-    ):
+    with pytest.MonkeyPatch.context() as patch, SqliteLog(":memory:", ("updates", "more")) as log:
         if apart:
-            patch.setattr(intake, "in_runs", one_by_one)
-        log.create_topic("updates", 3)
-        log.create_topic("more")
-        for at, of_place in groupby(values, itemgetter(0)):
-            log.produce_parts({PLACES[at]: [value for _, value in of_place]})
-        options: dict[str, Any] = {
-            "dead_letters": letters.append, "replies": replies.append, "clock": lambda: 30,
-            "batch_interval": 10.0, **given,
-        }  # fmt: skip
-        state_at = Path(directory) / "state"
-        pipeline = Pipeline(log, SavedModel(), state_at, **options)
-        for steps in stops:
-            for _ in range(steps):
-                pipeline.step(drain=True)
-            pipeline.close(checkpoint=False)
-            pipeline = Pipeline.resume(state_at, log, load=SavedModel.load, **options)
+            patch.setattr(intake, "in_runs", iter)
+            patch.setattr(Log, "poll_many", Log.poll)
+        for topic, of_topic in zip(("updates", "more"), values, strict=True):
+            log.create_topic(topic)
+            for start in range(0, len(of_topic), 17):
+                log.produce_many(topic, of_topic[start : start + 17])
+        pipeline = Pipeline(
+            log, SavedModel(), dead_letters=letters.append, replies=replies.append,
+            clock=lambda: 30, batch_interval=10.0, **given,
+        )  # fmt: skip
         pipeline.run("end")
         state = replace(pipeline._stream.state, fingerprints={}, identity=None)  # type: ignore[arg-type]
         assert isinstance(pipeline.graph, SavedModel)
@@ -126,17 +91,14 @@ def test_reading_rows_together_changes_nothing(race: int) -> None:
     good = plain(bool(reading["names"]))
     one = st.one_of(good, good, good, objects(found), packed(), others)
 
-    places = st.sampled_from([0, 0, 0, 1, 1, 2, 3])  # long stretches of one, and short ones
-
     @given(
-        st.lists(st.tuples(places, one), max_size=50),
+        st.lists(one, max_size=40), st.lists(one, max_size=10),
         st.sampled_from([1, 2, 7, 500]), st.sampled_from([1, 3, 100]),
-        st.lists(st.integers(0, 4), max_size=2),
     )  # fmt: skip
     @settings(max_examples=soak(25, 3_000), deadline=None)
-    def streams(values: list[tuple[int, bytes]], polled: int, batch: int, stops: list[int]) -> None:
+    def streams(updates: list[bytes], more: list[bytes], polled: int, batch: int) -> None:
         given = {**reading, "poll_records": polled, "batch_size": batch}
-        together, apart = (streamed(values, each, given, stops) for each in (False, True))
+        together, apart = (streamed([updates, more], each, given) for each in (False, True))
         for ours, theirs in zip(together, apart, strict=True):
             assert repr(ours) == repr(theirs)
 

@@ -5,8 +5,7 @@ per topic-partition, any number of readers that keep their own positions, retent
 from the standard library alone.
 
 Tricks: `records.id` rises over all partitions in the order of commits, so a reader of several
-topics sees them in the order of writing, so a query between two updates keeps its place; those of
-one topic, of which one poll brings the records written next, a partition after the other.
+partitions sees them in the order of writing, so a query between two updates keeps its place.
 Offsets start at 0 and rise by one; an offset is never reused, even after trimming. Whoever writes
 makes the log, by the first record or topic; a reader of one that is not there gets an error, and
 leaves no file.
@@ -50,7 +49,7 @@ from ...types import (
 from ..base import Identity, Log, LogWriter, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
-from .order import SMALL_BYTES, Start, queries_ahead, records_from, runs_from
+from .order import SMALL_BYTES, Start, queries_ahead, records_from, run_from
 
 MAX_PARTITIONS = 1024
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
@@ -289,14 +288,15 @@ class SqliteLog(Closing, Log, LogWriter):
         return records_from(run, starts, max_records, self.max_bytes)
 
     def _many(self, run: Execute, starts: Starts, max_records: int) -> list[Polled]:
-        """As lists where a single topic has something to read."""
-        if len({partition.topic for partition in starts}) == 1:
-            most = max(1, min(max_records, self.max_bytes // self._longest))
-            found = runs_from(run, starts, most)
-            if sum(one.records for one in found) > 1:
-                values = [one.value for one in found if isinstance(one.value, Values)]
-                self._longest = max(1, *(each.longest for each in values))
-                return found
+        """As a list where a single partition has something to read."""
+        if len(starts) == 1:
+            ((partition, start),) = starts.items()
+            most = min(max_records, self.max_bytes // self._longest)
+            found = run_from(run, partition, start, most)
+            if found is not None:
+                assert isinstance(found.value, Values)
+                self._longest = max(1, found.value.longest)
+                return [found]
         return self._one_by_one(run, starts, max_records)
 
     def _starts(self, run: Execute) -> Starts:

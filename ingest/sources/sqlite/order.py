@@ -3,10 +3,9 @@
 Idea: a log is read in the order of writing, so a query sees what its asker wrote before it. Where
 much waits, that order would let a client wait until the whole backlog is applied. So queries that
 stand first in their partition are read first, unless no more than `AHEAD_BYTES` of other partitions
-lie before them: they would be reached soon in any case, and keep their place. Between the
-partitions of one topic nothing is promised, so what is read of each at once stays together: by row,
-it would take ten times as long. Order within a partition is never touched. Whoever needs a query
-behind certain updates whatever waits puts it into their partition.
+lie before them: they would be reached soon in any case, and keep their place. Order within a
+partition is never touched. Whoever needs a query behind certain updates whatever waits puts it into
+their partition.
 
 Only the first bytes of a record are looked at: a query is recognised as `encode_query` writes it.
 Others are read in their turn.
@@ -26,7 +25,6 @@ from .file import Execute
 
 AHEAD_BYTES = 1 << 20  # some 130,000 operations in columns
 SMALL_BYTES = 4096  # of a record that is read with others
-_NO_END = 2**63 - 1
 RECORD_BYTES = 64  # what a record counts for besides its value: a row takes as long as 8 in columns
 
 Start = tuple[int, int]  # (key of a partition, offset read next)
@@ -57,51 +55,30 @@ def records_from(
     return polled
 
 
-def runs_from(run: Execute, starts: Mapping[Partition, Start], most: int) -> list[Polled]:
-    """At most so many of the records of one topic that were written next, those of each of its
-    partitions together, up to one that is not small; none if a partition begins with such a one.
+def run_from(run: Execute, partition: Partition, start: Start, most: int) -> Polled | None:
+    """At most so many of the next records of this partition together, up to one that is not small;
+    None if there are less than two.
 
     Idea: SQLite is asked for the bytes of all, in lines, and for their lengths: to ask for each
     takes three times as long. Ids and offsets rise together, so whichever it goes by, it comes by
     the records in order."""
-    end = _end_of(run, starts, most) if len(starts) > 1 else _NO_END
-    found = []
-    for partition, (key, first) in starts.items():
-        data, lengths = run(
-            "SELECT CAST(group_concat(CASE WHEN length(value) <= ? THEN value END, x'0A') AS BLOB),"
-            " group_concat(length(value)) FROM records "
-            "WHERE part = ? AND offset BETWEEN ? AND ? AND id <= ?",
-            (SMALL_BYTES, key, first, first + most - 1, end),
-        ).fetchone()
-        if lengths is None:  # what it has was written later
-            continue
-        sizes = np.fromstring(lengths, np.int64, sep=",")
-        large = np.flatnonzero(sizes > SMALL_BYTES)
-        sizes = sizes[: large[0]] if len(large) else sizes
-        if not len(sizes):
-            return []
-        last = run(
-            "SELECT time FROM records WHERE part = ? AND offset = ?", (key, first + len(sizes) - 1)
-        ).fetchone()
-        found.append(Polled(partition, first, Values.in_lines(data or b"", sizes), *last))
-    return found
-
-
-def _end_of(run: Execute, starts: Mapping[Partition, Start], most: int) -> int:
-    """The id of the record that is number `most` from the first that is to be read on, those of
-    these partitions counted alone."""
-    firsts = [
-        run("SELECT id FROM records WHERE part = ? AND offset = ?", start).fetchone()[0]
-        for start in starts.values()
-    ]
-    keys = ", ".join(str(key) for key, _ in starts.values())
-    found = run(
-        # NOT INDEXED: by their ids, not by the index of their partitions.
-        f"SELECT id FROM records NOT INDEXED WHERE id >= ? AND part IN ({keys}) ORDER BY id "
-        "LIMIT 1 OFFSET ?",
-        (min(firsts), most - 1),
+    key, first = start
+    data, lengths = run(
+        "SELECT CAST(group_concat(CASE WHEN length(value) <= ? THEN value END, x'0A') AS BLOB), "
+        "group_concat(length(value)) FROM records WHERE part = ? AND offset BETWEEN ? AND ?",
+        (SMALL_BYTES, key, first, first + most - 1),
     ).fetchone()
-    return _NO_END if found is None else int(found[0])
+    if lengths is None:
+        return None
+    sizes = np.fromstring(lengths, np.int64, sep=",")
+    large = np.flatnonzero(sizes > SMALL_BYTES)
+    sizes = sizes[: large[0]] if len(large) else sizes
+    if len(sizes) < 2:
+        return None
+    last = run(
+        "SELECT time FROM records WHERE part = ? AND offset = ?", (key, first + len(sizes) - 1)
+    ).fetchone()
+    return Polled(partition, first, Values.in_lines(data or b"", sizes), *last)
 
 
 def queries_ahead(

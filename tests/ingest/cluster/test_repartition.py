@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import ingest
 from ingest import Repartition, SourceError, SqliteLog
 from ingest.cluster import repartition as module
+from ingest.cluster import repartition_source as source_module
 from ingest.cluster import repartition_state as state_module
 from ingest.formats.markers import encode_marker, marker_of
 from lpma import Kind
@@ -60,7 +61,7 @@ def written(path: Path, values: list[bytes], apart: bool, chunk: int, **options:
         patch.setattr(module, "now_ms", lambda: 7)
         patch.setattr(secrets, "token_hex", lambda size: "0" * size)
         if apart:
-            patch.setattr(module, "in_runs", iter)
+            patch.setattr(source_module, "in_runs", iter)
             patch.setattr(SqliteLog, "poll_many", SqliteLog.poll)
         log.create_topic("updates")
         for start in range(0, len(values), 17):

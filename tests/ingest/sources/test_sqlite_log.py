@@ -67,35 +67,6 @@ def test_partitions_are_read_in_the_order_of_writing(path: Path) -> None:
         assert got == written
 
 
-@given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 9), st.integers(0, 3))
-@settings(max_examples=40)
-def test_many_are_polled_as_soon_as_one_by_one(places: list[int], most: int, large: int) -> None:
-    """The same records with each poll, whatever else is written, those of a partition together."""
-    with SqliteLog(":memory:", topics=("wide",)) as log:
-        log.create_topic("wide", partitions=3)
-        for number, place in enumerate(places):
-            value = bytes(5000) if large and number % 7 == large else b"%d" % number
-            log.produce("wide", value, place) if place < 3 else log.produce("updates", value)
-        log.poll(0)  # the partitions are known from now on
-        while not log.at_end():
-            before = log.positions()
-            many = log.poll_many(most, 0.0)
-            after = log.positions()
-            log.seek(before)
-            if not large:
-                log.poll(most)
-                assert log.positions() == after
-                assert len(many) <= 3
-            found = dict(before)
-            for one in many:
-                assert one.offset == found[one.partition]
-                found[one.partition] = one.last + 1
-                assert one.records == 1 or one.value.longest < 5000  # type: ignore[union-attr]
-            assert found == after
-            assert sum(one.records for one in many) in range(1, most + 1)
-            log.seek(after)
-
-
 def test_a_poll_is_bounded_by_records_and_bytes(path: Path) -> None:
     with SqliteLog(path, max_bytes=250) as log:
         log.produce_many("updates", [bytes(100)] * 5 + [bytes(1000)] + [bytes(1)] * 9)
