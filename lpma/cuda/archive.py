@@ -64,7 +64,6 @@ class Archive:
 
     def __init__(self, path: Path = PATH) -> None:
         self._path = path
-        self._warned = False
         self.compiler: str | None = None
         self._modules: dict[str, Any] = {}
         if not path.is_file():
@@ -115,15 +114,14 @@ class Archive:
         }
 
     def _warn(self, error: Exception) -> None:
-        """Once: the kernels are compiled instead, which takes longer and is as good."""
+        """Once, since nothing is read any more: the kernels are compiled instead, which takes
+        longer and is as good."""
         self._modules = {}
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"{self._path} is damaged ({error}); kernels are compiled when they are needed",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        warnings.warn(
+            f"{self._path} is damaged ({error}); kernels are compiled when they are needed",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def write(

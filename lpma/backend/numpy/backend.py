@@ -36,8 +36,7 @@ class Located:
 
     batch: Folded
     tally: Tally
-    keys: Array  # uint64: the keys inserted and deleted, rising
-    inserted: Array  # bool
+    changes: tuple[Array, Array]  # the keys inserted and deleted, rising, and which are inserted
 
 
 class NumpyBackend(Defaults):
@@ -83,8 +82,8 @@ class NumpyBackend(Defaults):
         present = batch.present[batch.last]
         comes, goes = present & ~batch.stored, batch.stored & ~present
         moves, touched = comes | goes, present | batch.stored
-        keys, inserted = batch.keys[moves], comes[moves]
-        return Located(batch, _tally(int(touched.sum()), keys, inserted), keys, inserted)
+        changes = batch.keys[moves], comes[moves]
+        return Located(batch, _tally(int(touched.sum()), *changes), changes)
 
     def rollback(self, located: Located) -> None:
         """Locating writes nothing."""
@@ -93,8 +92,7 @@ class NumpyBackend(Defaults):
         self, segments: Segments, located: Located, plan: None, stats: Stats, most_changes: int
     ) -> Committed:
         """The store was rebuilt: what is left is to tell."""
-        keys, inserted = located.keys, located.inserted
-        changes = (keys, inserted) if len(keys) <= most_changes else None
+        changes = located.changes if located.tally.num_changes <= most_changes else None
         unchanged = located.batch.unchanged.tolist()
         return Committed(tally=located.tally, unchanged=unchanged, changes=changes)
 
