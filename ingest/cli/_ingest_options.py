@@ -97,10 +97,19 @@ class EndpointOptions:
         return [topic if isinstance(topic, Topic) else Topic(topic) for topic in topics]
 
     def records(self, usual: TopicRecords) -> dict[str, Records]:
-        """How records are read, if a topic has fields of its own; `usual`: those of others."""
+        """How records are read, if a topic has fields of its own; `usual`: those of others. Raises
+        typer.BadParameter if one is named twice."""
         if not any(topic.fields for topic in self._topics):
             return {}
-        return {"records": {topic.name: topic.fields or usual for topic in self._topics}}
+        found: dict[str, Records] = {}
+        for topic in self._topics:
+            if topic.name in found:
+                raise typer.BadParameter(
+                    f"{topic.name!r} is there twice: a topic has one mapping",
+                    param_hint="kafka.topics",
+                )
+            found[topic.name] = topic.fields or usual
+        return {"records": found}
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)

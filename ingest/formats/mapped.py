@@ -191,8 +191,10 @@ def read_mapped(data: bytes, fields: Fields, codec: Codec = JSON) -> dict[str, A
             value = codec.value(codec.find(data, name), name)
             if value is not None:
                 found[role] = value
-    word = found.setdefault("kind", fields.default_kind)
-    if isinstance(word, str):
+    word = found.get("kind")
+    if word is None:
+        found["kind"] = fields.default_kind  # a word of ours, which `kinds` does not turn
+    elif isinstance(word, str):
         found["kind"] = fields.kinds.get(word, word)
     if fields.default_weight != 1 and found["kind"] == WORDS[Kind.INSERT]:
         found.setdefault("weight", fields.default_weight)

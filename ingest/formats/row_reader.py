@@ -401,7 +401,8 @@ def _reads_ours(fields: Fields) -> bool:
 
 def _msgpack_map(vertex: Any, names: bool, unit: str) -> _Form:
     """A row as a map of these of our own fields, each of which has a value where it is there."""
-    types = {"weight": float, "time": int, "kind": str, "source": str, "seq": int}
+    types: dict[str, Any] = {"weight": float, "time": Annotated[int, Meta(le=_MOST)], "kind": str,
+                             "source": str, "seq": int}  # fmt: skip
     made = msgspec.defstruct(
         "Row", [("src", vertex), ("dst", vertex), *((role, types[role], None) for role in types)],
         forbid_unknown_fields=True, gc=False,

@@ -1,7 +1,7 @@
 """A hash of 64 bits: the mixing function of splitmix64 (Steele, Lea and Flood, OOPSLA 2014),
 started from a secret seed, so that nobody can choose keys by their hashes.
 
-Of single numbers in kernels (hashing.py), of whole arrays in NumPy.
+Of single numbers in kernels, of whole arrays in NumPy.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Tricks: the place of a name is the low bits of its tag, so that a table that gro
 a look at the names. All tags of a column are computed first; then what a probe will read is asked
 for a few names ahead, because in a large table it is in no cache.
 
-A hash starts from a secret seed, so that nobody can send names that collide (cpu/hashing.py); text
+A hash starts from a secret seed, so that nobody can send names that collide (cpu/splitmix.py); text
 is mixed 8 bytes at a time. Nothing else depends on where a name stands in the table.
 
 A column of names (column.py) and the dictionary have the same form:
@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments.convert import MAX_VERTEX
-from ..cpu.hashing import mixed
 from ..cpu.instructions import (
     data,
     load_i64,
@@ -45,6 +44,7 @@ from ..cpu.instructions import (
     store_u64,
 )
 from ..cpu.jit import compiled, inlined
+from ..cpu.splitmix import mix
 
 EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # a slot
 UNKNOWN = np.uint32(MAX_VERTEX)  # the id of every name that has none
@@ -53,6 +53,7 @@ UNSIGNED, NEGATIVE, TEXT = np.uint8(0), np.uint8(1), np.uint8(2)  # what a key i
 _AHEAD = 12  # names
 _S8, _S32 = np.uint64(8), np.uint64(32)
 _LOW = np.uint64(0xFFFF_FFFF)
+mixed = inlined(mix)
 
 
 class Names(NamedTuple):

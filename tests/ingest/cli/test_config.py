@@ -172,6 +172,10 @@ MISTAKES = [
         "kafka.topics = [{name = 'b', fields = {source = 'u', target = 'u'}}]",
         "kafka.topics: fields ['u', 'u']: each must have a name of its own",
     ),
+    (
+        "kafka.topics = ['b', {name = 'b', fields = {source = 'u', target = 'i'}}]",
+        "kafka.topics: 'b' is there twice: a topic has one mapping",
+    ),
     ("records.window = '30 days'", "records.window: window is '30 days': expected '24h'"),
     ("results.track = ['cores']", "results.track: track is ('cores',): expected some of core"),
     ("serve.address = 'x'", "serve.address: 'x': give a port"),

@@ -31,8 +31,9 @@ NESTED = Fields("a.b", "a", "a.b.c", "d.e", "d.f")  # of which some lie within o
 OURS = Fields(time="at", time_unit="s", default_weight=0.5)  # the ends by our own names
 PLAIN = Fields(weight="weight", time_unit="us")
 TURNED = Fields("dst", "query.src", "weight", kind="src")  # which give them another meaning
+SWAPPED = Fields("user", "item", kind="op", kinds={"append": "delete"})
 MAPPINGS = {"wide": WIDE, "flat": FLAT, "adds": ADDS, "nested": NESTED, "ours": OURS,
-            "plain": PLAIN, "turned": TURNED, "none": None}  # fmt: skip
+            "plain": PLAIN, "turned": TURNED, "swapped": SWAPPED, "none": None}  # fmt: skip
 
 Row = tuple[Any, ...]
 
@@ -211,17 +212,21 @@ def test_it_says_what_the_codec_says(mapping: str, names: bool) -> None:
 
 
 LONG_BEFORE = b"\x83\xa3src\xda\x04\x01" + b"x" * 1025 + b"\xa3dst\x02\xa3src\x01"
+LATE = b"\x83\xa3src\x05\xa3dst\x06\xa4time\xcf\x80\0\0\0\0\0\0\0"  # 2^63
+NO_KIND = b'{"user":1,"item":2}', b"\x82\xa4user\x01\xa4item\x02"
 VERTEX_BY_OURS = b"\x84\xa3dst\x00\xa3src\xaaadd_vertex\xa1x\x00\xa1x\x81\xa1y\x00"
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_what_the_readers_once_took_differently(mapping: str, names: bool) -> None:
-    for value in (LONG_BEFORE, VERTEX_BY_OURS):
-        check([value], MAPPINGS[mapping], names)
+    for value in (LONG_BEFORE, VERTEX_BY_OURS, LATE, *NO_KIND):
+        check([value] * 2, MAPPINGS[mapping], names)
     record = ingest.decode_record(LONG_BEFORE, names=names)
     ends = record.names or record.batch
     assert (list(ends.src), list(ends.dst)) == ([1], [2]), "the last counts, whatever came before"
+    for value in NO_KIND:
+        assert ingest.decode_record(value, names=names, fields=SWAPPED).batch.kind == Kind.INSERT
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
