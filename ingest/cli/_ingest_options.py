@@ -89,6 +89,11 @@ class EndpointOptions:
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
         settings = self.kafka_settings
         topics = self.topics and [topic.name for topic in self._topics]
+        twice = next((name for name in topics or () if topics.count(name) > 1), None)
+        if twice is not None and any(topic.fields for topic in self._topics):
+            raise typer.BadParameter(
+                f"{twice!r} is there twice: a topic has one mapping", param_hint="kafka.topics"
+            )
         return Origin(path, self.kafka, topics, self.kafka_config, file, rate, settings, self.group)
 
     @property
@@ -97,19 +102,10 @@ class EndpointOptions:
         return [topic if isinstance(topic, Topic) else Topic(topic) for topic in topics]
 
     def records(self, usual: TopicRecords) -> dict[str, Records]:
-        """How records are read, if a topic has fields of its own; `usual`: those of others. Raises
-        typer.BadParameter if one is named twice."""
+        """How records are read, if a topic has fields of its own; `usual`: those of others."""
         if not any(topic.fields for topic in self._topics):
             return {}
-        found: dict[str, Records] = {}
-        for topic in self._topics:
-            if topic.name in found:
-                raise typer.BadParameter(
-                    f"{topic.name!r} is there twice: a topic has one mapping",
-                    param_hint="kafka.topics",
-                )
-            found[topic.name] = topic.fields or usual
-        return {"records": found}
+        return {"records": {topic.name: topic.fields or usual for topic in self._topics}}
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
