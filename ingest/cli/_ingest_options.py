@@ -88,12 +88,13 @@ class EndpointOptions:
 
     def origin(self, path: Path | None, file: FileOptions, rate: float | None) -> Origin:
         settings = self.kafka_settings
-        topics = self.topics and [topic.name for topic in self._topics]
-        twice = next((name for name in topics or () if topics.count(name) > 1), None)
+        names = [topic.name for topic in self._topics]
+        twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None and any(topic.fields for topic in self._topics):
             raise typer.BadParameter(
                 f"{twice!r} is there twice: a topic has one mapping", param_hint="kafka.topics"
             )
+        topics = None if self.topics is None else names
         return Origin(path, self.kafka, topics, self.kafka_config, file, rate, settings, self.group)
 
     @property

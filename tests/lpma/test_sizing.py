@@ -27,7 +27,7 @@ def test_a_root_holds_what_its_bounds_say(m: int) -> None:
 @pytest.mark.parametrize("make", [on_numpy, slow])
 def test_a_batch_much_larger_than_its_store_is_a_load(make: Make) -> None:
     """It is rebuilt whatever its windows cost, and one that is as large where that is cheaper: on
-    the CPU it never is."""
+    the CPU it never is. NumPy rebuilds with every batch, whatever is asked."""
     store = filled(make, merges="auto")
     held, costs = store.num_slots, store.backend.costs
     most = costs.load * held
@@ -35,4 +35,5 @@ def test_a_batch_much_larger_than_its_store_is_a_load(make: Make) -> None:
     assert auto.most_cost(store.segments, most + 1) < 0
     assert auto.most_cost(store.segments, most) == costs.rebuild * (held + most)
     assert (costs.rebuild, auto.least_held[2]) == ((math.inf, 2) if make is on_numpy else (2, 12))
-    assert Sizing(store.backend, SIZE, "never").most_cost(store.segments, most + 1) == math.inf
+    never = Sizing(store.backend, SIZE, "never").most_cost(store.segments, most + 1)
+    assert never < 0 if make is on_numpy else never == math.inf
