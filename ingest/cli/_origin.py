@@ -31,7 +31,7 @@ from ..types import QUERIES, UPDATES, Partition, Position, Rejected
 from ._config import Table
 from ._file_options import FileOptions
 from ._options import kafka_settings
-from ._targets import TargetError, is_log, name_of, open_log
+from ._targets import TargetError, is_log, label_of, open_log
 
 FROM_OFFSETS, FROM_STORE = "--from-offsets", "graph.from_store"
 GO_ON = "Nothing was written; --accept-bad goes on all the same"
@@ -66,7 +66,7 @@ class Origin:
             raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
 
     def __str__(self) -> str:
-        return f"kafka://{self.kafka}" if self.path is None else name_of(self.path)
+        return f"kafka://{self.kafka}" if self.path is None else label_of(self.path)
 
     @property
     def read(self) -> list[str]:

@@ -144,7 +144,7 @@ def open_log(path: Path, topics: Sequence[str], opened: ExitStack) -> SqliteLog:
     return opened.enter_context(SqliteLog(path, topics))
 
 
-def name_of(path: Path) -> str:
+def label_of(path: Path) -> str:
     """What messages call a file."""
     return path.name if path.parent.name.startswith(SPOOL) else str(path)
 

@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments.convert import MAX_NAME_BYTES
+from lpma.arguments.convert import MAX_NAME_BYTES, TAKEN_WEIGHTS
 from lpma.batch.columns import MAX_WEIGHT, Kind
 
 from ..errors import RecordError
@@ -162,7 +162,7 @@ def number(value: object, name: str) -> float:
         raise RecordError(f"{name}: expected a number, got {type_name(value)}")
     # Compared before it is converted: an integer of any size compares, NaN fails.
     if not abs(value) <= MAX_WEIGHT:  # type: ignore[arg-type]
-        raise RecordError(f"{name}: finite values of at most {MAX_WEIGHT:g} in size are taken")
+        raise RecordError(f"{name}: {TAKEN_WEIGHTS}")
     return float(value)  # type: ignore[arg-type]
 
 

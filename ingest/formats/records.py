@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arguments.convert import BAD_WEIGHT
 from lpma.batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
 
 from ..arguments import by_name
@@ -175,7 +176,7 @@ def _columns(fields: dict[Any, Any], names: bool) -> Record:
         raise RecordError("time: a record with an expiry has it, and says what is too old")
     # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.
     if weight is not None and not bool((np.abs(weight) <= MAX_WEIGHT).all()):
-        raise RecordError(f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken")
+        raise RecordError(BAD_WEIGHT)
     if names:
         unnamed = np.zeros(rows, np.uint32)
         return Record(Columns(kind, unnamed, unnamed, weight, time), names=Names(src, dst))

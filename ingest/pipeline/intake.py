@@ -209,7 +209,7 @@ class Intake:
         each record would cost more than reading it."""
         last = {run.partition: run for run in runs}
         fingerprints = {
-            p: run.fingerprint for p, run in last.items() if run.fingerprint is not None
+            p: found for p, run in last.items() if (found := run.fingerprint) is not None
         }
         if self.journal is not None:
             entries: list[Entry] = []

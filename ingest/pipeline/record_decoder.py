@@ -143,8 +143,9 @@ class RecordDecoder:
         self._first = first or FirstRecords(0, outputs)
         self._vertices = stream.vertices
         self.reader = RecordReader(
-            settings.records, settings.names, state.producers, outputs, first, self._check_served
-        )
+            settings.records, settings.names, state.producers, outputs, self._first,
+            self._check_served,
+        )  # fmt: skip
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
 

@@ -31,7 +31,8 @@ NO_VERTEX = 2**32 - 1
 MAX_WHOLE = 2**53  # the largest of the floats up to which none skips an integer
 MAX_WEIGHT = 1e30  # finite sums of many of these stay finite in float32
 BAD_VERTEX = f"vertex ids go from 0 to {MAX_VERTEX}"
-BAD_WEIGHT = f"weight: finite values of at most {MAX_WEIGHT:g} in size are taken"
+TAKEN_WEIGHTS = f"finite values of at most {MAX_WEIGHT:g} in size are taken"
+BAD_WEIGHT = f"weight: {TAKEN_WEIGHTS}"
 CUDA, CUDA_MANAGED = 2, 13  # kinds of device in DLPack
 
 _UINT32 = np.dtype(np.uint32)
