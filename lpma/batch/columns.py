@@ -7,7 +7,7 @@ every later step (sorting, locating, copying to a device) reads one column at a 
     kind    uint8    what the operation is: a `Kind`
     src     uint32   the edge's source, or the vertex of a vertex operation or of a vertex query
     dst     uint32   the edge's target; the number of steps for HOPS; unused elsewhere
-    weight  float    the appended weight; unused where the operation has none
+    weight  float    the weight that is added or set; unused where the operation has none
     time    int64    a timestamp carried by the edge; None: stamped when the batch is applied. Of
                      EXPIRE: what edges must not be older than; src and dst are unused there
 
@@ -56,7 +56,7 @@ class _Kinds(EnumType):
 
 
 class Kind(IntEnum, metaclass=_Kinds):
-    """What an operation of a batch is. Updates come before `EDGE`, queries from there on.
+    """What an operation of a batch is: an update, or, from `EDGE` to `VERTEX`, a query.
 
     >>> lpma.Kind.DELETE
     <Kind.DELETE: 1>
@@ -73,13 +73,36 @@ class Kind(IntEnum, metaclass=_Kinds):
     HOPS = 8
     DEGREE = 9
     VERTEX = 10
+    SET = 11
 
 
 # As plain integers, which compiled functions take.
 INSERT, DELETE, ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
-REMOVE_VERTEX = int(Kind.REMOVE_VERTEX)
-FIRST_OTHER = ADD_VERTEX  # kinds below it update edges
-FIRST_QUERY, EXPIRE = int(Kind.EDGE), int(Kind.EXPIRE)
+REMOVE_VERTEX, EXPIRE, SET = int(Kind.REMOVE_VERTEX), int(Kind.EXPIRE), int(Kind.SET)
+FIRST_QUERY, LAST_QUERY, LAST_KIND = int(Kind.EDGE), int(Kind.VERTEX), int(Kind.SET)
+
+# What kinds have in common, for one kind and for a column of them. Nothing else compares kinds by
+# their numbers.
+UPDATES = tuple(kind for kind in Kind if not FIRST_QUERY <= kind <= LAST_QUERY)
+OF_EDGES = INSERT, DELETE, SET  # each updates the edge (src, dst)
+WEIGHTED = INSERT, SET  # these read the weight
+
+
+def query_rows(kinds: Array) -> Array:
+    """bool[n]: the rows that are queries."""
+    return (kinds >= FIRST_QUERY) & (kinds <= LAST_QUERY)
+
+
+def edge_rows(kinds: Array) -> Array:
+    """bool[n]: the rows that update the edge (src, dst)."""
+    return (kinds <= DELETE) | (kinds == SET)
+
+
+def weighted_rows(kinds: Array) -> Array:
+    """bool[n]: the rows that read the weight."""
+    return (kinds == INSERT) | (kinds == SET)
+
+
 _OF_ONE = bytes(1 << 17), b"\1" * (1 << 17)  # the kinds of batches that append or delete alone
 
 
