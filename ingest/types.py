@@ -2,7 +2,7 @@
 
 This file is at the bottom: it imports nothing from this package, so that every other file may name
 what it takes and returns without importing the file on the other side. What these values look like
-as bytes is in `docs/format.md`.
+as bytes is in `docs/reference/format.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows that a topic's mapping reads, one at a time and field by field: objects of JSON, or maps of
 msgpack.
 
-`docs/format.md` is the specification. `ingest.Fields` says which fields mean what; the others are
+`docs/reference/format.md` is the specification. `ingest.Fields` says which fields mean what; the others are
 passed over, whatever they hold: they need not even be UTF-8. A field that is absent or null is not
 there, and of a field that is repeated the last counts.
 

@@ -1,4 +1,4 @@
-"""Records of the stream: bytes in, validated operations out. `docs/format.md` is the specification.
+"""Records of the stream: bytes in, validated operations out. `docs/reference/format.md` is the specification.
 
 Idea: the cost of decoding should be per record, not per edge, so the form for speed carries whole
 columns, which `np.frombuffer` reads in place. `msgpack.py` and `mapped.py` judge bytes before they

@@ -1,4 +1,4 @@
-"""What a pipeline writes back: replies to queries, and dead letters. `docs/format.md` is the
+"""What a pipeline writes back: replies to queries, and dead letters. `docs/reference/format.md` is the
 specification.
 
 The query's id comes first in a reply, so that a reader can pass over what others were sent. A

@@ -1,4 +1,4 @@
-"""The results of a stream as records: what changed of its figures, and alerts. `docs/format.md` is
+"""The results of a stream as records: what changed of its figures, and alerts. `docs/reference/format.md` is
 the specification.
 
 Results are columns: all vertices whose figure changed in one batch are one record, or a few, if

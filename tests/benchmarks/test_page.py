@@ -66,11 +66,11 @@ def test_what_was_not_measured_says_so() -> None:
 
 
 def test_quoted_figures_say_where_from() -> None:
-    quoted = {"quoted": "an old page", "date": "2026-11-01", "command": "notes/x.md"}
+    quoted = {"quoted": "an old page", "date": "2026-11-01", "command": "development/notes/x.md"}
     kept = [{"table": "More", "what": "w", "ours": "1 ms", "beside": "2", "commit": ""} | quoted]
     text = page.text([found(kept=kept)])
     assert "Quoted from an old page of 2026-11-01." in text
-    assert line(text, "| w |") == "| w | 1 ms | 2 | [note](notes/x.md) |"
+    assert line(text, "| w |") == "| w | 1 ms | 2 | [note](development/notes/x.md) |"
 
 
 def test_all_rows_are_measured_on_both() -> None:

@@ -1,4 +1,4 @@
-"""`docs/format.md`: its examples are decoded, and mean what stands behind their arrows; its limits
+"""`docs/reference/format.md`: its examples are decoded, and mean what stands behind their arrows; its limits
 are those of the code."""
 
 from __future__ import annotations
