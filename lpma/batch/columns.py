@@ -78,6 +78,7 @@ class Kind(IntEnum, metaclass=_Kinds):
 
 # As plain integers, which compiled functions take.
 INSERT, DELETE, ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
+FIRST_OTHER = ADD_VERTEX  # kinds below it update edges
 REMOVE_VERTEX, EXPIRE, SET = int(Kind.REMOVE_VERTEX), int(Kind.EXPIRE), int(Kind.SET)
 FIRST_QUERY, LAST_QUERY, LAST_KIND = int(Kind.EDGE), int(Kind.VERTEX), int(Kind.SET)
 
