@@ -78,8 +78,8 @@ What takes how long, beside the fastest other that can be installed. Rivals take
 process after a warm-up, figures are medians, and every result is verified before its time counts.
 *ratio* is the other's time to ours: above 1, lpma is faster. Our store keeps float32 weights and
 int64 times throughout; the others keep less. `make bench` measures the rows of this machine
-anew. How experiments are run and read: [benchmarks.md](development/benchmarks.md); how the figures came about:
-[notes](development/notes/README.md).
+anew. How experiments are run and read: [benchmarks](development/benchmarks.md); how the figures
+came about: [notes](development/notes/README.md).
 """
 
 

@@ -1,8 +1,8 @@
 """Pages of the reference that are made of declarations, before Sphinx reads the others:
 
-    generated/commands/*.md   a page a command of the Typer application, as its `--help` has it
-    generated/commands.md     their list
-    generated/settings.md     every setting of a file for `--config`, as `--write-config` prints them
+generated/commands/*.md   a page a command of the Typer application, as its `--help` has it
+generated/commands.md     their list
+generated/settings.md     every setting that a file for `--config` may hold
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def escaped(text: str) -> str:
 def write_commands(root: typer.Context, folder: Path) -> None:
     """A page a command; those of one subject, as `lpma query`, share one."""
     (folder / "commands").mkdir(parents=True, exist_ok=True)
-    rows = []
+    rows, entries = [], []
     for name in root.command.list_commands(root):  # type: ignore[attr-defined]
         command = root.command.get_command(root, name)  # type: ignore[attr-defined]
         context = typer.Context(command, parent=root, info_name=name)
@@ -65,8 +65,9 @@ def write_commands(root: typer.Context, folder: Path) -> None:
             below = [re.sub("^# ", "## ", page) for page in pages]
             pages = [f"# lpma {name}\n\n{escaped(about)}\n", *below]
         write(folder / "commands" / f"{name}.md", "\n".join(pages))
-        rows.append(f"| {{doc}}`lpma {name} <generated/commands/{name}>` | {escaped(' '.join(about.split()))} |")
-    entries = [row.split("<")[1].split(">")[0] for row in rows]
+        place = f"generated/commands/{name}"
+        entries.append(place)
+        rows.append(f"| {{doc}}`lpma {name} <{place}>` | {escaped(' '.join(about.split()))} |")
     toctree = ["```{toctree}", ":hidden:", "", *entries, "```"]
     write(folder / "commands.md", "\n".join(["| | |", "| --- | --- |", *rows, "", *toctree]))
 
@@ -91,7 +92,8 @@ def settings_of(root: typer.Context) -> dict[str, dict[str, tuple[str, str, list
 def write_settings(root: typer.Context, folder: Path) -> None:
     lines = []
     for table, keys in settings_of(root).items():
-        lines += [f"## {table}", "", "| key | default | meaning | read by |", "| --- | --- | --- | --- |"]
+        lines += [f"## {table}", "", "| key | default | meaning | read by |"]
+        lines.append("| --- | --- | --- | --- |")
         for key, (default, meaning, commands) in keys.items():
             said = escaped(meaning).replace("|", "\\|")
             shown = f"`{default}`" if default else ""

@@ -114,7 +114,8 @@ def test_every_command_has_a_page(pages: Path) -> None:
     listed = (pages / "reference" / "commands.html").read_text("utf-8")
     for name in COMMANDS:
         page = pages / "reference" / "generated" / "commands" / f"{name}.html"
-        assert f"lpma {name}" in page.read_text("utf-8") and f"{name}.html" in listed
+        assert f"lpma {name}" in page.read_text("utf-8")
+        assert f"{name}.html" in listed
 
 
 def test_every_setting_is_in_the_reference(pages: Path) -> None:

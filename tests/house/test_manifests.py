@@ -27,7 +27,7 @@ def compose(name: str) -> dict[str, Any]:
 
 
 def kuberay() -> tuple[dict[str, Any], dict[str, Any]]:
-    cluster, job = yaml.safe_load_all((ROOT / "docs" / "howto" / "kuberay.yaml").read_text())
+    cluster, job = yaml.safe_load_all((ROOT / "docs" / "guide" / "kuberay.yaml").read_text())
     return cluster, job
 
 

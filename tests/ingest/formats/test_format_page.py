@@ -1,5 +1,5 @@
-"""`docs/reference/format.md`: its examples are decoded, and mean what stands behind their arrows; its limits
-are those of the code."""
+"""`docs/reference/format.md`: its examples are decoded, and mean what stands behind their arrows;
+its limits are those of the code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lpma import Edges, Neighbors
 from lpma.batch.columns import Kind
 from lpma.sharding import hash_names
 
-PAGE = Path(__file__).parents[3] / "docs" / "format.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "format.md"
 JSON = ingest.Fields(weight="weight", time="time", kind="kind")
 MAPS = ingest.Fields("user", "item", "stars", time="at", kind="op", time_unit="s")
 
