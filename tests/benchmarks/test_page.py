@@ -41,6 +41,14 @@ def test_the_page_is_what_the_results_make() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == made, "run `python -m benchmarks page`"
 
 
+def test_the_readme_shows_three_figures_of_the_page() -> None:
+    text = page.README.read_text(encoding="utf-8")
+    assert page.readme(text, page.kept()) == text, "run `python -m benchmarks page`"
+    shown = text.partition("<!-- figures")[2].partition("<!-- /figures")[0]
+    head, rule, *figures = [line for line in shown.splitlines() if line.startswith("|")]
+    assert len(figures) == 3
+
+
 def test_no_table_is_long_and_each_row_has_its_command() -> None:
     lines = page.text(page.kept()).splitlines()
     tables = [list(of) for is_row, of in groupby(lines, lambda s: s.startswith("|")) if is_row]
