@@ -45,7 +45,7 @@ def test_the_readme_shows_three_figures_of_the_page() -> None:
     text = page.README.read_text(encoding="utf-8")
     assert page.readme(text, page.kept()) == text, "run `python -m benchmarks page`"
     shown = text.partition("<!-- figures")[2].partition("<!-- /figures")[0]
-    head, rule, *figures = [line for line in shown.splitlines() if line.startswith("|")]
+    _, _, *figures = [line for line in shown.splitlines() if line.startswith("|")]
     assert len(figures) == 3
 
 
