@@ -254,10 +254,11 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
         lines = block.before(SAMPLE_BYTES).rows()
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
+        lines = lines[: SAMPLE_ROWS - len(rows)]
         rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
-        if len(rows) >= SAMPLE_ROWS:
+        if len(rows) == SAMPLE_ROWS:
             break
-    return rows[:SAMPLE_ROWS], comments
+    return rows, comments
 
 
 def _body(path: Path, reading: Reading) -> Iterator[Block]:
