@@ -15,11 +15,11 @@ from lpma import Kind
 EDGES = [(0, 1), (2, 1), (1, 1)]
 
 
-def streamed(records: list[bytes], graph: lpma.Graph, **options: Any) -> list[ingest.Reply]:
+def streamed(data: list[bytes], graph: lpma.Graph, **options: Any) -> list[ingest.Reply]:
     """The replies of a stream of these records alone."""
     replies: list[ingest.Reply] = []
     with SqliteLog(":memory:") as log:
-        log.produce_many("updates", records)
+        log.produce_many("updates", data)
         with Pipeline(log, graph, replies=replies.append, **options) as pipeline:
             pipeline.run("end")
             assert pipeline.outputs.rejected == 0
@@ -58,7 +58,7 @@ def test_between_two_sets_the_edge_is_always_there(
 
 @pytest.mark.parametrize("weight", ["float32", "float64", None])
 def test_a_weight_of_0_or_less_removes_the_edge(device: str, weight: str | None) -> None:
-    graph = lpma.Graph(device=device, weight=weight)
+    graph = lpma.Graph(device=device, weight_dtype=weight)
     graph.insert([1, 2, 3], [2, 3, 4])
     rows = [(1, 2, 0.0), (2, 3, -1.0), (3, 4, 2.5), (5, 6, 0.0), (7, 8, 1e-9)]
     streamed([ingest.encode_row(u, v, w, 7, Kind.SET) for u, v, w in rows], graph)
