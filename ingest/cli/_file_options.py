@@ -51,8 +51,8 @@ class FieldOptions:
     )  # fmt: skip
     kind_column: str | None = _column(
         "fields.kind", "--kind",
-        help="The field that says what a row does: append or insert, delete, add_vertex, "
-        "remove_vertex, or their numbers 0 to 3. It is never guessed.",
+        help="The field that says what a row does: append or insert, delete, set, add_vertex, "
+        "remove_vertex, or their numbers 0, 1, 11, 2 and 3. It is never guessed.",
     )  # fmt: skip
     kind_map: str | None = _field_option(
         "fields.kinds", "--kind-map", metavar="WORD=KIND,…",

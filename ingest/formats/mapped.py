@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from lpma.batch.columns import Kind
+from lpma.batch.columns import WEIGHTED
 
 from ..errors import RecordError
 from ..fields import Fields
@@ -37,6 +37,7 @@ MAX_DEPTH = 256
 # closes it.
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
+_WEIGHTED = tuple(WORDS[kind] for kind in WEIGHTED)
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -196,6 +197,6 @@ def read_mapped(data: bytes, fields: Fields, codec: Codec = JSON) -> dict[str, A
         found["kind"] = fields.default_kind  # a word of ours, which `kinds` does not turn
     elif isinstance(word, str):
         found["kind"] = fields.kinds.get(word, word)
-    if fields.default_weight != 1 and found["kind"] == WORDS[Kind.INSERT]:
+    if fields.default_weight != 1 and found["kind"] in _WEIGHTED:
         found.setdefault("weight", fields.default_weight)
     return found

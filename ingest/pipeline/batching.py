@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch.columns import FIRST_QUERY, Columns, Kind
+from lpma.batch.columns import Columns, Kind, query_rows
 
 from ..formats.msgpack import has_expiry
 from ..formats.times import of_other_units
@@ -300,10 +300,8 @@ def _times(part: Columns, stamp: int, by_arrival: bool) -> npt.NDArray[np.int64]
 
 def updates_of(columns: Columns) -> Columns:
     """The operations of a batch that are no queries."""
-    keep = columns.kind < FIRST_QUERY
-    if keep.all():
-        return columns
-    return columns.take(keep)
+    queries = query_rows(columns.kind)
+    return columns.take(~queries) if queries.any() else columns
 
 
 def newest_event(columns: Columns) -> int | None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 import lpma
-from lpma.batch.columns import FIRST_QUERY, Kind
+from lpma.batch.columns import UPDATES
 
 from ..formats.kinds import WORDS
 from ..settings import Settings
@@ -92,9 +92,8 @@ class DryRun:
         self.operations += batch.operations
         whole = [piece for piece in batch.pieces if piece.ends or piece.counts_rows]
         self.records += sum(piece.last - piece.offset + 1 for piece in whole)
-        kinds = np.bincount(batch.columns.kind, minlength=FIRST_QUERY)[:FIRST_QUERY]
-        for kind in np.flatnonzero(kinds).tolist():
-            self.updates[WORDS[Kind(kind)]] += int(kinds[kind])
+        counts = np.bincount(batch.columns.kind, minlength=max(UPDATES) + 1).tolist()
+        self.updates += Counter({WORDS[kind]: counts[kind] for kind in UPDATES})
         self.queries += len(batch.queries)
         self.refused.update(asked.refusal.error for asked in batch.queries if asked.refusal)
 

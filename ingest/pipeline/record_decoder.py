@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch.columns import MAX_VERTEX, Columns, Kind
+from lpma.batch.columns import EXPIRE, MAX_VERTEX, Columns, Kind, edge_rows, weighted_rows
 from lpma.errors import TooManyNames
 from lpma.names import UNKNOWN, Column, column_of, interleaved
 from lpma.names import Names as Dictionary
@@ -108,8 +108,8 @@ class Bounds(NamedTuple):
         most = self.max_id
         if most == MAX_VERTEX or not len(batch):
             return
-        src = np.where(batch.kind < Kind.EXPIRE, batch.src, 0)
-        dst = np.where(batch.kind <= Kind.DELETE, batch.dst, 0)
+        src = np.where(batch.kind != EXPIRE, batch.src, 0)
+        dst = np.where(edge_rows(batch.kind), batch.dst, 0)
         ids = np.maximum(src, dst)
         if int(ids.max()) > most:
             rows = ids > most
@@ -341,14 +341,14 @@ def ends_of(names: Names) -> Column:
 
 def mapped(dictionary: Dictionary, batch: Columns, ends: Column) -> Columns:
     """The updates with their ids in place. ends: src and dst of each row in turn. New names get
-    theirs in this order, where the row appends an edge or adds a vertex. Raises
+    theirs in this order, where the row appends or sets an edge or adds a vertex. Raises
     VertexLimitError."""
     ids = np.zeros(2 * len(batch), np.uint32)
     try:
-        if int(batch.kind.max(initial=0)) > Kind.INSERT:
+        if batch.kind.any():  # not all append
             used = np.ones(len(ids), np.bool_)
-            used[1::2] = batch.kind <= Kind.DELETE
-            gives = (batch.kind == Kind.INSERT) | (batch.kind == Kind.ADD_VERTEX)
+            used[1::2] = edge_rows(batch.kind)
+            gives = weighted_rows(batch.kind) | (batch.kind == Kind.ADD_VERTEX)
             rows = np.flatnonzero(used)
             ids[rows] = dictionary.assign(ends.take(rows), gives[rows >> 1])
         else:
