@@ -516,7 +516,7 @@ def in_runs(polled: Sequence[Polled]) -> Iterator[Polled]:
     run: list[Polled] = []
     place, following = None, -1  # where the next record of this run would lie
     for one in polled:
-        partition, offset, value, _ = one
+        partition, offset, value, *_ = one
         encoded = type(value) is bytes
         if run and not (encoded and offset == following and partition == place):
             yield _together(run)
