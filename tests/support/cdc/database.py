@@ -6,7 +6,7 @@ the deletion of the old one and the insertion of the new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from random import Random
@@ -18,7 +18,7 @@ Rows = dict[Key, Row]
 
 DAY_MS = 86_400_000
 START_MS = 20_000 * DAY_MS
-QUARTERS = Decimal("0.25")  # sums of few are exact in float32
+QUARTER = Decimal("0.25")  # sums are exact in floats
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,15 @@ def apply(rows: Rows, change: Change, table: Table) -> Rows:
 @dataclass
 class Database:
     """A table that is written to at random. Whoever draws the numbers decides: `st.randoms()` of
-    Hypothesis, or a generator with a seed. step_ms: what times are whole multiples of."""
+    Hypothesis, or a generator with a seed. step_ms: what times are whole multiples of;
+    quantum: what amounts are."""
 
     table: Table
     random: Random
     vertices: int = 5
     keys: int = 9
     step_ms: int = 1000
+    quantum: Decimal = QUARTER
     truncates: bool = True
     negative: bool = True
     rows: Rows = field(default_factory=dict)
@@ -172,20 +174,10 @@ class Database:
             number = random.randrange(self.vertices)
             return f"v{number}" if table.text_ends else number
         if column == table.amount:
-            return random.randrange(-4 if self.negative else 1, 25) * QUARTERS
+            return random.randrange(-4 if self.negative else 1, 25) * self.quantum
         if column == table.time:
             return (self._clock_ms // self.step_ms - random.randrange(3)) * self.step_ms
         if column in table.key:
             return random.randrange(self.keys)
         return f"n{random.randrange(1000)}"
 
-
-def states(changes: Iterable[Change], table: Table) -> list[Rows]:
-    """The table after each change, whether it is told for the first time or again: a row is what
-    was said of its key last."""
-    rows: Rows = {}
-    found = []
-    for change in changes:
-        rows = apply(rows, change, table)
-        found.append(rows)
-    return found

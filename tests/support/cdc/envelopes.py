@@ -174,13 +174,13 @@ def _value(column: str, value: Any, table: Table, encoding: Encoding) -> Any:
 
 
 def amount_of(value: Decimal, amounts: Amounts) -> Any:
-    """A number as the connector writes it. "integer": of hundredths."""
+    """A number as the connector writes it. REQUIRES of "integer": it is one."""
     if amounts == "double":
         return float(value)
     if amounts == "string":
         return str(value.quantize(Decimal(10) ** -SCALE))
     if amounts == "integer":
-        return int(value * 100)
+        return int(value)
     if amounts == "decimal":
         return _unscaled(value, SCALE)
     scale = max(0, -int(value.as_tuple().exponent))
