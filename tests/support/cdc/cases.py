@@ -1,4 +1,4 @@
-"""What the tests of tables share: how one is written and read, its topic, and what a graph holds."""
+"""What tests of tables share: how one is written and read, its topic, and what a graph holds."""
 
 from __future__ import annotations
 
