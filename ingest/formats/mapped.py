@@ -158,13 +158,18 @@ def _anything(codec: str) -> Any:
     return _CODECS[codec].decoder(Any)
 
 
+def is_msgpack(data: bytes) -> bool:
+    """Whether these bytes begin as a map or an array of msgpack does, and no JSON."""
+    return bool(data) and (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF)
+
+
 def codec_of(data: bytes, fields: Fields) -> Codec | None:
     """The codec by which the mapping reads a record; None: it is in one of our own forms.
 
     A map of msgpack is a row of the mapping if it has one of its fields that rows of ours do not
     have, or if the ends go by our own names; and has no field of what is no row. Raises RecordError
     if it nests too deeply. REQUIRES: these are fields `of_topic`."""
-    if not data or not (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF):
+    if not is_msgpack(data):
         return JSON
     if data[0] not in MSGPACK.maps:
         return None

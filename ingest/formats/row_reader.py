@@ -516,7 +516,7 @@ def in_runs(polled: Sequence[Polled]) -> Iterator[Polled]:
     run: list[Polled] = []
     place, following = None, -1  # where the next record of this run would lie
     for one in polled:
-        partition, offset, value, _ = one
+        partition, offset, value, *_ = one
         encoded = type(value) is bytes
         if run and not (encoded and offset == following and partition == place):
             yield _together(run)
@@ -535,7 +535,8 @@ def _together(run: list[Polled]) -> Polled:
         return run[0]
     values = Values.of([one.value for one in run])  # type: ignore[misc]
     values.times = np.array([one.time for one in run], np.int64)
-    return run[-1]._replace(offset=run[0].offset, value=values)
+    values.keys = Values.of_keys([one.key for one in run])
+    return run[-1]._replace(offset=run[0].offset, value=values, key=b"")
 
 
 def as_columns(polled: Sequence[Polled], readers: RowReaders) -> Iterator[Polled]:
