@@ -141,7 +141,7 @@ def read_edges(
     header: whether the first line names the columns. separator: of the fields, " " for blanks.
     names: whether vertices go by names, which are text or integers of 64 bits; otherwise they go by
     numbers below 2^32 - 1. kind: the column that says what a row does, in words ("append" or
-    "insert", "delete", "add_vertex", "remove_vertex") or numbers of `lpma.Kind`; it is never
+    "insert", "delete", "set", "add_vertex", "remove_vertex") or numbers of `lpma.Kind`; it is never
     guessed. kinds: its words → these. decimal, thousands: the marks within weights. time_unit: of
     times that are numbers, which become milliseconds; "auto": by their size; None: they stay as
     they are. Times that are dates become milliseconds since 1970. bipartite: whether sources and
@@ -254,10 +254,11 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
         lines = block.before(SAMPLE_BYTES).rows()
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
+        lines = lines[: SAMPLE_ROWS - len(rows)]
         rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
-        if len(rows) >= SAMPLE_ROWS:
+        if len(rows) == SAMPLE_ROWS:
             break
-    return rows[:SAMPLE_ROWS], comments
+    return rows, comments
 
 
 def _body(path: Path, reading: Reading) -> Iterator[Block]:

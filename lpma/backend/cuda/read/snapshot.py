@@ -8,7 +8,8 @@ Columns that are copied later, perhaps by a batch of another thread, are allocat
 before what is enqueued there afterwards. Whoever reads them first has its own stream wait for that
 one.
 
-Rows are not made from the last snapshot's, as on the CPU: docs/notes/batches-gpu.md says why.
+Rows are not made from the last snapshot's, as on the CPU: docs/development/notes/batches-gpu.md
+says why.
 """
 
 from __future__ import annotations

@@ -1,0 +1,134 @@
+"""What tests of tables share: how one is written and read, its topic, and what a graph holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+import lpma
+from ingest import Debezium, Fields, Pipeline, SqliteLog
+
+from .database import DAY_MS, QUARTER, Database, Rows, Table
+from .envelopes import AMOUNTS, CONNECTORS, TIMES, WHOLE_DAYS, Encoding, Message, messages
+from .expected import OnRepeat, Weights, ends_of, summed
+
+BY_ENDS = Table(key=("payer", "payee"))
+BY_SOURCE = Table(key=("payer",))  # each pays one other
+BY_ID = Table(key=("id",))
+COMPOSITE = Table(key=("region", "id"))
+
+
+class Case(NamedTuple):
+    """A table, how a connector writes it, and how it is read."""
+
+    table: Table = BY_ENDS
+    encoding: Encoding = Encoding()
+    on_repeat: OnRepeat | None = None
+
+    @property
+    def records(self) -> Debezium:
+        table, times = self.table, self.encoding.times
+        unit: Any = times if times in ("us", "ns") and not self.encoding.schemas else "ms"
+        fields = Fields(table.source, table.target, weight=table.amount, time=table.time,
+                        time_unit=unit)  # fmt: skip
+        return Debezium(fields, on_repeat=self.on_repeat)
+
+    @property
+    def options(self) -> list[str]:
+        """The same for `lpma ingest`. REQUIRES: times are as a schema says, or in ms."""
+        table = self.table
+        named = {"source": table.source, "target": table.target, "weight": table.amount,
+                 "time": table.time}  # fmt: skip
+        said = [word for role, column in named.items() for word in (f"--{role}", column)]
+        repeat = ["--on-repeat", self.on_repeat] if self.on_repeat else []
+        return ["--format", "debezium", *said, *repeat, *(["--names"] if table.text_ends else [])]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Any table in any encoding that says by itself what its values are, `before` whole."""
+    table = draw(st.sampled_from([BY_ENDS, BY_SOURCE, BY_ID, COMPOSITE]))
+    table = replace(table, text_ends=draw(st.booleans()), nullable=draw(st.booleans()))
+    shared = "payer" not in table.key
+    schemas = draw(st.booleans())
+    encoding = Encoding(
+        connector=draw(st.sampled_from([name for name in CONNECTORS if name != "mongodb"])),
+        schemas=schemas, key_schemas=draw(st.booleans()),
+        amounts=draw(st.sampled_from([a for a in AMOUNTS if schemas or a != "decimal"])),
+        times=draw(st.sampled_from([t for t in TIMES if schemas or "days" not in t])),
+        tombstones=draw(st.booleans()),
+    )  # fmt: skip
+    return Case(table, encoding, draw(st.sampled_from(["sum", "last"] if shared
+                                                      else [None, "sum", "last"])))  # fmt: skip
+
+
+def database_of(case: Case, random: Random, **more: Any) -> Database:
+    step = DAY_MS if case.encoding.times in WHOLE_DAYS else 1000
+    quantum = Decimal(1) if case.encoding.amounts == "integer" else QUARTER
+    return Database(case.table, random, step_ms=step, quantum=quantum, **more)
+
+
+def topic_of(case: Case, random: Random, transactions: int, **more: Any) -> list[Message]:
+    """The rows that a table has, as a snapshot, and then what came."""
+    database = database_of(case, random, **more)
+    database.run(3)
+    database.history.clear()
+    database.read_first()
+    return list(messages(database.run(transactions), case.table, case.encoding))
+
+
+def delivered_again(given: list[Message], random: Random) -> Iterator[tuple[Message, bool]]:
+    """The same from a connector that starts anew now and then, some time back; and whether all is
+    told with it that was told before."""
+    at, told = 0, 0
+    while at < len(given):
+        told = max(told, at + 1)
+        yield given[at], at + 1 == told
+        at += 1
+        if random.randrange(12) == 0:
+            at -= random.randrange(min(at, 9) + 1)
+
+
+def produce(log: SqliteLog, given: list[Message], topic: str = "updates") -> None:
+    log.produce_many(topic, [m.value for m in given], keys=[m.key for m in given])
+
+
+def opened(log: SqliteLog, case: Case, state: Path | None = None, **given: Any) -> Pipeline:
+    names = case.table.text_ends
+    graph = lpma.Graph(device="cpu", weight="float64", names=names, segment_size=4)
+    more: dict[str, Any] = {"records": case.records, "names": names, "batch_interval": 1e6, **given}
+    return Pipeline(log, graph, state, **more)
+
+
+def _edges_of(graph: Any, values: str) -> dict[Any, Any]:
+    s = graph.snapshot()
+    src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
+    ends: list[Any] = [src, np.asarray(s.indices)]
+    if graph.names is not None:
+        ends = [graph.names.of(ids) for ids in ends]
+    pairs = zip(*(ids.tolist() for ids in ends), strict=True)
+    return dict(zip(pairs, getattr(s, values).tolist(), strict=True))
+
+
+def weights_of(graph: Any) -> Weights:
+    return _edges_of(graph, "weights")
+
+
+def times_of(graph: Any) -> dict[Any, int]:
+    return _edges_of(graph, "times")
+
+
+def times_in(rows: Rows, table: Table) -> dict[Any, int]:
+    """The times of rows that are edges, of those that have one. REQUIRES: no two share ends."""
+    edges = summed(rows, table)
+    return {
+        ends: row[table.time] for row in rows.values()
+        if (ends := ends_of(row, table)) in edges and row[table.time] is not None
+    }  # fmt: skip
