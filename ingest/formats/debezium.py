@@ -548,12 +548,14 @@ class ChangeReader:
     def truncation(self, event: Event) -> Record:
         """Every edge goes, if all are of this table. Raises RecordError."""
         table = UNSET if event.source is None else event.source.get("table")
-        named = self._topic.rpartition(".")[2] == table if isinstance(table, str) else event.is_flat
-        if not (self._is_alone and named) or self.table.are_vertices:
+        prefix, _, name = self._topic.rpartition(".")
+        is_routed = bool(prefix) and isinstance(table, str) and table != name
+        if not self._is_alone or is_routed or self.table.are_vertices:
             raise RecordError(
                 "the table was truncated, and which edges of the graph came from it cannot be "
-                "known: a graph that is read from one topic, with the table's name, forgets all of "
-                "them; read the others into graphs of their own, or start this one anew",
+                "known: where a graph is read from the topic of one table alone, all of them go. "
+                "Start anew, from a snapshot; Debezium leaves such records out with "
+                "skipped.operations=t",
                 "unserved",
             )
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)
