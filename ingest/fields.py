@@ -36,7 +36,7 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_unit: of times that are integers: "s", "ms", "us" or "ns", and "auto" in files; None: they
     stay as they are. Dates of ISO 8601 become ms, as do times of any other unit, in whatever form
     the records of a topic come.
-    kinds: what words mean, as {"follow": "append", "unfollow": "delete"}; others mean themselves.
+    kinds: what words mean, as {"follow": "append", "rated": "set"}; others mean themselves.
     default_weight, default_kind: of records without such a field.
 
     >>> fields = ingest.Fields("user", "item", weight="stars")

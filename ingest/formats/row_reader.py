@@ -26,7 +26,16 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from lpma.arrays import Array
-from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.batch.columns import (
+    EXPIRE,
+    MAX_VERTEX,
+    MAX_WEIGHT,
+    OF_EDGES,
+    UPDATES,
+    Columns,
+    edge_rows,
+    weighted_rows,
+)
 from lpma.errors import BatchError
 from lpma.names import Column, column_of
 from lpma.names.column import names_of_entries
@@ -40,6 +49,7 @@ from .names import names_of
 from .times import column_in_ms, in_ms, within_ms
 
 _OWN = Fields().of_topic()
+_IN_COLUMNS = tuple(int(kind) for kind in UPDATES if kind != EXPIRE)  # kinds that are read here
 _LEFT = -1  # the code of a kind that is not read here
 _MOST = 2**63 - 1
 _NOTHING = Annotated[int, Meta(gt=0, lt=0)]  # the type of a field that must not be there
@@ -316,7 +326,7 @@ class _Form(NamedTuple):
         kind = np.full(count, self.codes[None], np.uint8)
         if kinds is not None:
             kind[:] = kinds
-        of_one = kind > Kind.DELETE
+        of_one = ~edge_rows(kind)
         if of_one.any():
             if [end is None for end in dst] != of_one.tolist():
                 raise RecordError("dst: operations on edges have it, and no others")
@@ -333,11 +343,11 @@ class _Form(NamedTuple):
         if given is None or given.count(None) == len(kind):
             if self.default_weight == 1:
                 return None
-            return np.where(kind == Kind.INSERT, self.default_weight, 1.0)
+            return np.where(weighted_rows(kind), self.default_weight, 1.0)
         weight = np.array(given, np.float64)  # None becomes NaN
         if np.isnan(weight).any():
             absent = np.array([each is None for each in given])
-            fill = np.where(kind == Kind.INSERT, self.default_weight, 1.0)
+            fill = np.where(weighted_rows(kind), self.default_weight, 1.0)
             weight = np.where(absent, fill, weight)
         if not bool((np.abs(weight) <= MAX_WEIGHT).all()):  # NaN fails, too
             raise RecordError("weight: out of range")
@@ -423,15 +433,15 @@ def _mapped(
     for role, name in roles.items():
         if name is not None:
             get[role] = tree.place(role, name, types[role])
-    end = Kind.EXPIRE
+    kinds = _IN_COLUMNS
     if codec is MSGPACK:
         for name in fields.of_others():
             tree.leaves[_nest(name)] = name, _NOTHING
         if not fields.ends_are_ours and roles["src"] not in fields.foreign():
-            end = Kind.ADD_VERTEX  # only its dst tells a row of the mapping from one of ours
+            kinds = OF_EDGES  # only its dst tells a row of the mapping from one of ours
     decoder = codec.decoder(tree.struct(others))
     return _Form(
-        decoder.decode, get, names, _codes_of(fields, end), fields.time_unit or "ms",
+        decoder.decode, get, names, _codes_of(fields, kinds), fields.time_unit or "ms",
         fields.default_weight, codec, getattr(decoder, "decode_lines", None),
     )  # fmt: skip
 
@@ -488,13 +498,13 @@ def _nest(name: str) -> str:
     return f"in_{name.encode().hex()}"
 
 
-def _codes_of(fields: Fields, end: Kind = Kind.EXPIRE) -> dict[str | None, int]:
-    """What the words of this mapping mean, of kinds before `end`."""
+def _codes_of(fields: Fields, kinds: Sequence[int] = _IN_COLUMNS) -> dict[str | None, int]:
+    """What the words of this mapping mean, of these kinds."""
     words = {word: word for word in UPDATE_KINDS} | fields.kinds
     codes = {word: int(UPDATE_KINDS[meant]) for word, meant in words.items()}
-    known: dict[str | None, int] = {w: code for w, code in codes.items() if code < end}
+    known: dict[str | None, int] = {w: code for w, code in codes.items() if code in kinds}
     default = int(UPDATE_KINDS[fields.default_kind])
-    return known | {None: default if default < end else _LEFT}
+    return known | {None: default if default in kinds else _LEFT}
 
 
 # Polled records ------------------------------------------------------------------------------
@@ -506,7 +516,7 @@ def in_runs(polled: Sequence[Polled]) -> Iterator[Polled]:
     run: list[Polled] = []
     place, following = None, -1  # where the next record of this run would lie
     for one in polled:
-        partition, offset, value, _ = one
+        partition, offset, value, *_ = one
         encoded = type(value) is bytes
         if run and not (encoded and offset == following and partition == place):
             yield _together(run)
@@ -525,7 +535,8 @@ def _together(run: list[Polled]) -> Polled:
         return run[0]
     values = Values.of([one.value for one in run])  # type: ignore[misc]
     values.times = np.array([one.time for one in run], np.int64)
-    return run[-1]._replace(offset=run[0].offset, value=values)
+    values.keys = Values.of_keys([one.key for one in run])
+    return run[-1]._replace(offset=run[0].offset, value=values, key=b"")
 
 
 def as_columns(polled: Sequence[Polled], readers: RowReaders) -> Iterator[Polled]:

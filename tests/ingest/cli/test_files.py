@@ -355,6 +355,11 @@ def test_what_a_row_does_by_options(tmp_path: Path) -> None:
     for command, *kinds in ways:
         run(*saving(command, path, store, "--kind", "op", *kinds))
         assert lpma.Graph.load(store, "cpu").num_edges == 1
+    store.unlink()
+    path.write_text("src,dst,w,op\n1,2,5,follow\n1,3,5,follow\n1,2,7,rate\n1,3,0,rate\n")
+    run("load", path, store, "--kind", "op", "--kind-map", "follow=insert,rate=set")
+    graph = lpma.Graph.load(store, "cpu")
+    assert (graph.edge(1, 2).weight, graph.num_edges) == (7.0, 1)
     run("load", path, store, "--kind", "op", "--kind-map", "follow", status=2)
     run("load", path, store, "--decimal", ",,", status=2)
 
