@@ -16,7 +16,7 @@ from lpma.interop.edges import lost_weights
 from .. import graphs
 from ..errors import SourceError
 from ..graphs import BATCH_SIZE
-from ..sources.files.edges import EdgeFile, as_source_errors
+from ..sources.files.edges import EdgeFile
 from ..sources.files.left_out import LeftOut
 from ..sources.files.unpacking import is_pipe, share_read
 from ..state.vertex_names import VertexNames
@@ -170,17 +170,14 @@ def _file_edges(
     path: Path, directed: bool | None, options: FileOptions, screen: Screen, what: str | None = None
 ) -> Edges:
     from ..sources.files.by_networkx import said_before
-    from ..sources.files.edges import open_edges
-    from ..sources.files.formats import format_of
+    from ..sources.files.edges import format_in, open_edges
 
-    if path.is_file():
-        with as_source_errors(path):
-            format = options.format or format_of(path)
-        if (said := said_before(path, format)) is not None:
-            screen.say(said)
+    format = format_in(path, options.format)
+    if (said := said_before(path, format)) is not None:
+        screen.say(said)
     # What a file that is undirected mirrors would count again in a graph that is. Such a file makes
     # one, unless the caller says otherwise.
-    file = open_edges(path, options.asked(), options.format, mirror=directed is True)
+    file = open_edges(path, options.asked(), format, mirror=directed is True)
     is_directed = file.reading.directed is not False if directed is None else directed
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):

@@ -36,9 +36,11 @@ def test_between_two_sets_the_edge_is_always_there(
     batch ends; an append or a deletion before a set leaves no trace."""
     rng = np.random.default_rng(batch_size)
     graph = lpma.Graph(device=device, directed=directed)
-    graph.insert(*np.transpose(EDGES), 9.0)
+    src, dst = np.transpose(EDGES)
+    graph.insert(src, dst, 9.0)
     weights = dict.fromkeys(EDGES, 9.0)
-    records, expected = [], {}
+    records: list[bytes] = []
+    expected: dict[str, float] = {}
     for i in range(150):
         u, v = EDGES[int(rng.integers(len(EDGES)))]
         before = [Kind.INSERT, Kind.DELETE, Kind.SET][: int(rng.integers(4))]
@@ -51,7 +53,8 @@ def test_between_two_sets_the_edge_is_always_there(
         records.append(ingest.encode_query(f"d{i}", Kind.DEGREE, 1))
         expected |= {f"e{i}": weights[u, v], f"d{i}": 1 if directed else 3}
     replies = streamed(records, graph, batch_size=batch_size)
-    found = {r.id: r.answer.weights if r.id[0] == "e" else r.answer for r in replies}  # type: ignore[union-attr]
+    answers: dict[str, Any] = {reply.id: reply.answer for reply in replies}
+    found = {id: a.weights if id[0] == "e" else a for id, a in answers.items()}
     assert {id: float(answer[0]) for id, answer in found.items()} == expected
     assert graph.num_edges == len(EDGES)
 

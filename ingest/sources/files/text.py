@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arguments.arrow import as_numpy
+from lpma.arguments.arrow import as_numpy, text_array
 
 from ...types import Rejected
 from .left_out import HEADER_AGAIN
@@ -187,7 +187,7 @@ def _as_utf8(data: bytes) -> bytes:
     if data.isascii():
         return data
     try:
-        pyarrow.array([data], pyarrow.binary()).cast(pyarrow.string())
+        text_array([data]).validate(full=True)
     except pyarrow.ArrowInvalid:
         return data.decode("utf-8", "replace").encode()
     return data
