@@ -22,7 +22,7 @@ from ..sources.files.unpacking import is_pipe, share_read
 from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
-from ._recent import ALL, RecentOptions
+from ._recent import ALL, ViewOptions
 from ._targets import STDIN, TargetError, is_stream, spooled
 
 if TYPE_CHECKING:
@@ -72,20 +72,19 @@ def load_graph(
     device: str,
     screen: Screen,
     accept_bad: float | None = None,
-    recent: RecentOptions = ALL,
+    view: ViewOptions = ALL,
 ) -> tuple[lpma.Graph, VertexNames]:
-    """A graph of what `load` takes, with its defaults, and not saved; with times only where edges
-    are told by them."""
+    """A graph of what `load` takes, with its defaults, and not saved; with times only where a
+    view is asked for, which is then to be taken."""
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
-    recent.check_recent(edges.timed)
+    view.check_view(edges.timed)
     graph = lpma.Graph(
-        device=device, directed=edges.directed, times=recent.names_recent is not None,
+        device=device, directed=edges.directed, times=view.names_view is not None,
         names=edges.named, left=edges.left,
     )  # fmt: skip
     fill(graph, edges, BATCH_SIZE, False, screen, accept_bad)
-    recent.keep_recent(graph, screen)
     return graph, VertexNames(graph.names)
 
 
