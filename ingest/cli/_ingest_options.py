@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from ..fields import Fields, Records, TopicRecords
+from ..fields import Fields, FieldsError, Records, TopicRecords
 from ..settings import declared
 from ..types import DEAD_LETTERS, REPLIES
 from ._completion import figures
@@ -38,11 +38,21 @@ def _name(text: str) -> str:
     return text
 
 
+TopicName = Annotated[str, msgspec.Meta(min_length=1)]
+
+
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A topic in a file, which may have fields of its own."""
 
-    name: str
+    name: TopicName
     fields: Fields | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            if self.fields is not None:
+                self.fields.of_topic()
+        except FieldsError as error:
+            raise FieldsError(str(error), f"fields.{error.field}") from None
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class EndpointOptions:
         help="Read from these brokers instead of a SOURCE.",
     )  # fmt: skip
     topics: list[str] | None = _kafka_option(
-        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[str | Topic] | None,
+        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[TopicName | Topic] | None,
         help="A topic to read, also of a log; may be repeated. (default: updates and queries)",
     )  # fmt: skip
     kafka_config: KafkaConfig = keyed("kafka.config")
