@@ -6,13 +6,21 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from ..errors import PipelineError
-from ..fields import Debezium, Fields, OnRepeat, OnTombstone, Records, TopicRecords
+from ..fields import (
+    Debezium,
+    Fields,
+    FieldsError,
+    OnRepeat,
+    OnTombstone,
+    Records,
+    TopicRecords,
+)
 from ..settings import declared
 from ..types import DEAD_LETTERS, REPLIES
 from ._completion import figures
@@ -39,10 +47,13 @@ def _name(text: str) -> str:
     return text
 
 
+TopicName = Annotated[str, msgspec.Meta(min_length=1)]
+
+
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A topic in a file, whose records may be read in a way of their own."""
 
-    name: str
+    name: TopicName
     fields: Fields | None = None
     format: Literal["debezium"] | None = None
     on_tombstone: OnTombstone | None = None
@@ -51,6 +62,11 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.format is None and (self.on_tombstone or self.on_repeat):
             raise PipelineError(f'{self.name}: on_tombstone and on_repeat need format = "debezium"')
+        try:
+            if self.fields is not None:
+                self.fields.of_topic()
+        except FieldsError as error:
+            raise FieldsError(str(error), f"fields.{error.field}") from None
         _ = self.records  # PipelineError where it makes no sense
 
     @property
@@ -71,7 +87,7 @@ class EndpointOptions:
         help="Read from these brokers instead of a SOURCE.",
     )  # fmt: skip
     topics: list[str] | None = _kafka_option(
-        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[str | Topic] | None,
+        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[TopicName | Topic] | None,
         help="A topic to read, also of a log; may be repeated. (default: updates and queries)",
     )  # fmt: skip
     kafka_config: KafkaConfig = keyed("kafka.config")
