@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import Partition, SqliteLog
+from ingest import DeadLetter
 from tests.conftest import soak
 from tests.support.cdc.cases import (
     Case,
@@ -28,9 +28,7 @@ from tests.support.cdc.cases import (
     weights_of,
 )
 from tests.support.cdc.expected import after_each, amount_of, ends_of, figures
-from tests.support.topics import dead_letters
 
-UPDATES = Partition("updates", 0)
 randoms = st.randoms(use_true_random=False)
 
 
@@ -41,20 +39,23 @@ def test_the_graph_is_the_table_at_every_offset(case: Case, random: Random, poll
     """Also where a connector tells things again: once it has told all that it had told before."""
     stream = list(delivered_again(topic_of(case, random, 12), random))
     expected = after_each((message.change for message, _ in stream), case.table, case.on_repeat)
-    with tempfile.TemporaryDirectory() as directory, SqliteLog(Path(directory) / "log") as log:
+    with tempfile.TemporaryDirectory() as directory, case.log(Path(directory) / "log") as log:
         produce(log, [message for message, _ in stream])
-        pipeline = opened(log, case, batch_size=3, poll_records=polled)
+        letters: list[DeadLetter] = []
+        pipeline = opened(
+            log, case, batch_size=3, poll_records=polled, dead_letters=letters.append
+        )
         at = 0
         while at < len(stream):
             pipeline.step(drain=True)
-            at = log.positions()[UPDATES]
+            at = log.positions()[case.place]
             if at and stream[at - 1][1]:
                 rows, weights = expected[at - 1]
                 assert weights_of(pipeline.graph) == weights
                 if case.on_repeat is None:
                     assert times_in(rows, case.table).items() <= times_of(pipeline.graph).items()
         pipeline.close()
-        assert not dead_letters(log)
+        assert not letters
 
 
 @pytest.mark.soak
@@ -67,7 +68,7 @@ def test_past_views_are_the_table_as_it_was(case: Case, random: Random, data: An
     with tempfile.TemporaryDirectory() as directory:
         state, at, seen = Path(directory) / "state", 0, {}
         while at < len(given):
-            with SqliteLog(Path(directory) / "log") as log:
+            with case.log(Path(directory) / "log") as log:
                 options: dict[str, Any] = {"poll_records": data.draw(st.integers(1, 6)),
                                            "batch_size": data.draw(st.integers(1, 9))}  # fmt: skip
                 if at == 0:
@@ -77,12 +78,12 @@ def test_past_views_are_the_table_as_it_was(case: Case, random: Random, data: An
                     pipeline = ingest.Pipeline.resume(state, log, device="cpu", **options)
                 for _ in range(data.draw(st.integers(1, 6))):
                     pipeline.step(drain=True)
-                    at = log.positions()[UPDATES]
+                    at = log.positions()[case.place]
                     seen[pipeline.graph.version] = at
                     if data.draw(st.integers(0, 3)) == 0:
                         pipeline.checkpoint_now()
                 pipeline.close(checkpoint=data.draw(st.booleans()))
-        with SqliteLog(Path(directory) / "log") as log:
+        with case.log(Path(directory) / "log") as log:
             for version, offset in seen.items():
                 found = ingest.as_of(state, log, version=version, device="cpu")
                 assert weights_of(found) == (expected[offset - 1][1] if offset else {})
@@ -94,18 +95,21 @@ def test_past_views_are_the_table_as_it_was(case: Case, random: Random, data: An
 def test_trackers_say_what_the_table_says(case: Case, random: Random) -> None:
     stream = list(delivered_again(topic_of(case, random, 20, vertices=7), random))
     expected = after_each((message.change for message, _ in stream), case.table, case.on_repeat)
-    with SqliteLog(":memory:") as log:
+    with case.log(":memory:") as log:
         produce(log, [message for message, _ in stream])
         track = ("core", "triangles", "components")
-        pipeline = opened(log, case, track=track, batch_size=4, poll_records=3)
+        letters: list[DeadLetter] = []
+        options: dict[str, Any] = {"track": track, "dead_letters": letters.append}
+        pipeline = opened(log, case, batch_size=4, poll_records=3, **options)
         at = 0
         while at < len(stream):
             pipeline.step(drain=True)
-            at = log.positions()[UPDATES]
+            at = log.positions()[case.place]
             if at and stream[at - 1][1]:
                 assert pipeline.tracked is not None
                 assert pipeline.tracked.figures() == figures(expected[at - 1][1])
         pipeline.close()
+        assert not letters
 
 
 @pytest.mark.soak
@@ -121,13 +125,16 @@ def test_a_window_keeps_the_rows_that_are_within_it(
     table, given = case.table, topic_of(case, random, 15)
     width = steps * database_of(case, random).step_ms
     expected = after_each((message.change for message in given), table, None)
-    with SqliteLog(":memory:") as log:
+    with case.log(":memory:") as log:
         produce(log, given)
-        pipeline = opened(log, case, window=width, batch_size=3, poll_records=polled)
+        letters: list[DeadLetter] = []
+        pipeline = opened(
+            log, case, window=width, batch_size=3, poll_records=polled, dead_letters=letters.append
+        )
         at = 0
         while at < len(given):
             pipeline.step(drain=True)
-            at = log.positions()[UPDATES]
+            at = log.positions()[case.place]
             told = [m.change.after[table.time] for m in given[:at] if m.change.after]
             rows = expected[at - 1][0].values() if at else ()
             assert weights_of(pipeline.graph) == {
@@ -135,4 +142,4 @@ def test_a_window_keeps_the_rows_that_are_within_it(
                 if row[table.time] >= max(told) - width and amount_of(row, table) > 0
             }  # fmt: skip
         pipeline.close()
-        assert not dead_letters(log)
+        assert not letters

@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import lpma
-from ingest import Debezium, Fields, Pipeline, SqliteLog
+from ingest import Debezium, Fields, Partition, Pipeline, SqliteLog
 
 from .database import DAY_MS, QUARTER, Database, Rows, Table
 from .envelopes import AMOUNTS, CONNECTORS, TIMES, WHOLE_DAYS, Encoding, Message, messages
@@ -49,6 +49,17 @@ class Case(NamedTuple):
         said = [word for role, column in named.items() for word in (f"--{role}", column)]
         repeat = ["--on-repeat", self.on_repeat] if self.on_repeat else []
         return ["--format", "debezium", *said, *repeat, *(["--names"] if table.text_ends else [])]
+
+    @property
+    def place(self) -> Partition:
+        """A topic that has the table's name, so that truncations are of it."""
+        return Partition(f"shop.public.{self.table.name}", 0)
+
+    def log(self, path: str | Path) -> SqliteLog:
+        """The embedded log that has this topic."""
+        log = SqliteLog(path, topics=(self.place.topic,))
+        log.create_topic(self.place.topic)
+        return log
 
 
 @st.composite
@@ -96,13 +107,14 @@ def delivered_again(given: list[Message], random: Random) -> Iterator[tuple[Mess
             at -= random.randrange(min(at, 9) + 1)
 
 
-def produce(log: SqliteLog, given: list[Message], topic: str = "updates") -> None:
-    log.produce_many(topic, [m.value for m in given], keys=[m.key for m in given])
+def produce(log: SqliteLog, given: list[Message]) -> None:
+    keys = [message.key for message in given]
+    log.produce_many(log.topics[0], [message.value for message in given], keys=keys)
 
 
 def opened(log: SqliteLog, case: Case, state: Path | None = None, **given: Any) -> Pipeline:
     names = case.table.text_ends
-    graph = lpma.Graph(device="cpu", weight="float64", names=names, segment_size=4)
+    graph = lpma.Graph(device="cpu", weight_dtype="float64", names=names, segment_size=4)
     more: dict[str, Any] = {"records": case.records, "names": names, "batch_interval": 1e6, **given}
     return Pipeline(log, graph, state, **more)
 
