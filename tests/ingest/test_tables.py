@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ from tests.support.cdc.cases import (
     delivered_again,
     opened,
     produce,
+    stepped,
     times_in,
     times_of,
     topic_of,
@@ -45,11 +47,8 @@ def test_the_graph_is_the_table_at_every_offset(case: Case, random: Random, poll
         pipeline = opened(
             log, case, batch_size=3, poll_records=polled, dead_letters=letters.append
         )
-        at = 0
-        while at < len(stream):
-            pipeline.step(drain=True)
-            at = log.positions()[case.place]
-            if at and stream[at - 1][1]:
+        for at in stepped(pipeline, case):
+            if stream[at - 1][1]:
                 rows, weights = expected[at - 1]
                 assert weights_of(pipeline.graph) == weights
                 if case.on_repeat is None:
@@ -66,27 +65,27 @@ def test_past_views_are_the_table_as_it_was(case: Case, random: Random, data: An
     given = topic_of(case, random, 12)
     expected = after_each((message.change for message in given), case.table, case.on_repeat)
     with tempfile.TemporaryDirectory() as directory:
-        state, at, seen = Path(directory) / "state", 0, {}
-        while at < len(given):
+        state, seen, ended = Path(directory) / "state", {}, False
+        while not ended:
             with case.log(Path(directory) / "log") as log:
                 options: dict[str, Any] = {"poll_records": data.draw(st.integers(1, 6)),
                                            "batch_size": data.draw(st.integers(1, 9))}  # fmt: skip
-                if at == 0:
+                if ingest.has_checkpoint(state):
+                    pipeline = ingest.Pipeline.resume(state, log, device="cpu", **options)
+                else:
                     produce(log, given)
                     pipeline = opened(log, case, state, keep_checkpoints="1s=1000", **options)
-                else:
-                    pipeline = ingest.Pipeline.resume(state, log, device="cpu", **options)
-                for _ in range(data.draw(st.integers(1, 6))):
-                    pipeline.step(drain=True)
-                    at = log.positions()[case.place]
+                ended = True
+                for at in islice(stepped(pipeline, case), data.draw(st.integers(1, 6))):
                     seen[pipeline.graph.version] = at
                     if data.draw(st.integers(0, 3)) == 0:
                         pipeline.checkpoint_now()
+                    ended = False
                 pipeline.close(checkpoint=data.draw(st.booleans()))
         with case.log(Path(directory) / "log") as log:
             for version, offset in seen.items():
                 found = ingest.as_of(state, log, version=version, device="cpu")
-                assert weights_of(found) == (expected[offset - 1][1] if offset else {})
+                assert weights_of(found) == expected[offset - 1][1]
 
 
 @pytest.mark.soak
@@ -101,11 +100,8 @@ def test_trackers_say_what_the_table_says(case: Case, random: Random) -> None:
         letters: list[DeadLetter] = []
         options: dict[str, Any] = {"track": track, "dead_letters": letters.append}
         pipeline = opened(log, case, batch_size=4, poll_records=3, **options)
-        at = 0
-        while at < len(stream):
-            pipeline.step(drain=True)
-            at = log.positions()[case.place]
-            if at and stream[at - 1][1]:
+        for at in stepped(pipeline, case):
+            if stream[at - 1][1]:
                 assert pipeline.tracked is not None
                 assert pipeline.tracked.figures() == figures(expected[at - 1][1])
         pipeline.close()
@@ -131,12 +127,9 @@ def test_a_window_keeps_the_rows_that_are_within_it(
         pipeline = opened(
             log, case, window=width, batch_size=3, poll_records=polled, dead_letters=letters.append
         )
-        at = 0
-        while at < len(given):
-            pipeline.step(drain=True)
-            at = log.positions()[case.place]
+        for at in stepped(pipeline, case):
             told = [m.change.after[table.time] for m in given[:at] if m.change.after]
-            rows = expected[at - 1][0].values() if at else ()
+            rows = expected[at - 1][0].values()
             assert weights_of(pipeline.graph) == {
                 ends_of(row, table): amount_of(row, table) for row in rows
                 if row[table.time] >= max(told) - width and amount_of(row, table) > 0

@@ -63,6 +63,6 @@ def kept(state: Path) -> Iterator[tuple[dict[Partition, int], Weights]]:
     for number in checkpoint_numbers(state):
         path = checkpoint_path(state, number)
         found = read_checkpoint(path).state.positions
-        assert not any(position.rows_done for position in found.values())
+        assert not any(position.row for position in found.values())
         graph = lpma.Graph.load(path / GRAPH, device="cpu")
         yield {partition: at.offset for partition, at in found.items()}, weights_of(graph)

@@ -243,7 +243,7 @@ REFUSED: dict[str, tuple[Any, Told, str]] = {
     ),
     "no op that there is": (ENDS, changed(ends(1, 2), "x", None, row(1, 2)), "op"),
     "a creation of nothing": (ENDS, changed(ends(1, 2), "c", None, None), "after"),
-    "a deletion of nothing": (LAST, changed(None, "d", None, None), "before"),
+    "a deletion of nothing": (LAST, changed(None, "d", None, None), "which edge"),
     "a change of the schema": (
         ENDS, Told({"databaseName": "shop"}, {"databaseName": "shop", "ddl": "CREATE TABLE t ()"}),
         "",

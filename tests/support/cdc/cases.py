@@ -119,6 +119,19 @@ def opened(log: SqliteLog, case: Case, state: Path | None = None, **given: Any) 
     return Pipeline(log, graph, state, **more)
 
 
+def stepped(pipeline: Pipeline, case: Case) -> Iterator[int]:
+    """Step to the end, and say each time before which offset all is in the graph, and nothing
+    behind it: a change is never half there."""
+    at = 0
+    while pipeline.step(drain=True) or not pipeline.source.at_end():
+        if position := pipeline.positions().get(case.place):
+            assert position.row == 0
+            assert position.offset >= at
+            at = position.offset
+            if at:
+                yield at
+
+
 def _edges_of(graph: Any, values: str) -> dict[Any, Any]:
     s = graph.snapshot()
     src = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
