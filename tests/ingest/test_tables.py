@@ -32,10 +32,11 @@ from tests.support.cdc.cases import (
 from tests.support.cdc.expected import after_each, amount_of, ends_of, figures
 
 randoms = st.randoms(use_true_random=False)
+polls = st.sampled_from([1, 2, 4, 500])  # records at once
 
 
 @pytest.mark.soak
-@given(cases(), randoms, st.integers(1, 4))
+@given(cases(), randoms, polls)
 @settings(max_examples=soak(30, 2000), deadline=None)
 def test_the_graph_is_the_table_at_every_offset(case: Case, random: Random, polled: int) -> None:
     """Also where a connector tells things again: once it has told all that it had told before."""
@@ -109,7 +110,7 @@ def test_trackers_say_what_the_table_says(case: Case, random: Random) -> None:
 
 
 @pytest.mark.soak
-@given(cases(), randoms, st.integers(1, 4), st.integers(0, 6))
+@given(cases(), randoms, polls, st.integers(0, 6))
 @settings(max_examples=soak(20, 1000), deadline=None)
 def test_a_window_keeps_the_rows_that_are_within_it(
     case: Case, random: Random, polled: int, steps: int
