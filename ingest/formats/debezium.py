@@ -397,15 +397,17 @@ class ChangeReader:
         before, after = (
             _row(parts.get(name), types.get(name, NO_TYPES)) for name in ("before", "after")
         )
-        source = _row(parts.get("source"), NO_TYPES)
+        source = parts.get("source", b"null")
+        around = Row(source) if source[:1] == b"{" else None
         time = None
         if self.event_unit is not None:
             of, _, name = str(self.time).rpartition(".")
             within = parts
             if of:
-                within = {} if source is None else parts_of(source.data, of)
+                within = {} if around is None else parts_of(around.data, of)
             time = in_ms(JSON.value(within.get(name, b"null"), str(self.time)), self.event_unit)
-        return Event(op, self.key(key), before, after, False, source, time)
+        after = None if op == "d" else after
+        return Event(op, self.key(key), before, after, False, around, time)
 
     def _flat(
         self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes
@@ -439,12 +441,12 @@ class ChangeReader:
             if data == b"null":
                 return None
             parts = parts_of(data, "key")
-        if parts.keys() == {"id"} and parts["id"][:1] == b'"' and self._is_of_mongo:
+        if parts.keys() == {"id"} and parts["id"][:1] == b'"' and self.is_of_mongo:
             return Row(b'{"_id":%s}' % _TEXT.decode(parts["id"]).encode())
         return Row(data, types)
 
     @cached_property
-    def _is_of_mongo(self) -> bool:
+    def is_of_mongo(self) -> bool:
         """Whether the mapping names the field of MongoDB's key."""
         return any(end.partition(".")[0] == "_id" for end in self.ends)
 
@@ -512,8 +514,8 @@ class ChangeReader:
         """What tells a row of the table from all others. Raises RecordError."""
         if event.key is None:
             raise RecordError(
-                "the record has no key, by which a sum tells a row that is read again from another: "
-                "name columns that are unique, as in message.key.columns=public.payments:id"
+                "the record has no key, by which a sum tells a row that is read again from "
+                "another: name unique columns, as in message.key.columns=public.payments:id"
             )
         columns = sorted(event.key.columns().items())
         try:
@@ -548,12 +550,14 @@ class ChangeReader:
     def truncation(self, event: Event) -> Record:
         """Every edge goes, if all are of this table. Raises RecordError."""
         table = UNSET if event.source is None else event.source.get("table")
-        named = self._topic.rpartition(".")[2] == table if isinstance(table, str) else event.is_flat
-        if not (self._is_alone and named) or self.table.are_vertices:
+        prefix, _, name = self._topic.rpartition(".")
+        is_routed = bool(prefix) and isinstance(table, str) and table != name
+        if not self._is_alone or is_routed or self.table.are_vertices:
             raise RecordError(
                 "the table was truncated, and which edges of the graph came from it cannot be "
-                "known: a graph that is read from one topic, with the table's name, forgets all of "
-                "them; read the others into graphs of their own, or start this one anew",
+                "known: where a graph is read from the topic of one table alone, all of them go. "
+                "Start anew, from a snapshot; Debezium leaves such records out with "
+                "skipped.operations=t",
                 "unserved",
             )
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)

@@ -1,8 +1,8 @@
 """Where the values lie in a batch of Kafka: message format 2, read by compiled code.
 
-Idea: only the offset, the time, the key and the value of a record are needed, so its bytes are walked
-once and no objects are made of the rest. This module works on bytes alone: recorded batches can be read
-without a Kafka client.
+Idea: only the offset, the time, the key and the value of a record are needed, so its bytes are
+walked once and no objects are made of the rest. This module works on bytes alone: recorded batches
+can be read without a Kafka client.
 
     record := length, attributes u1, timestamp delta, offset delta, key bytes, value bytes
             , headers: count, (key bytes, value bytes)*        lengths and deltas as zigzag varints
@@ -72,7 +72,8 @@ def walk(
     key_stops: Any,
 ) -> bool:
     """Find the offset and time deltas of each record and where its value lies (start −1: none), and
-    its key (none: it has no bytes). False if the records are not exactly what lies from `at` to the end of `data`."""
+    its key (none: it has no bytes). False if the records are not exactly what lies from `at` to the
+    end of `data`."""
     for i in range(len(offsets)):
         length, at = _varint(data, at)
         if at < 0 or length < 0 or length > len(data) - at:

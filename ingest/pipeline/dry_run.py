@@ -35,8 +35,8 @@ class DryRun:
 
     graph: says which queries it could answer; of nobody else's, since a window changes it.
     settings: those of the pipeline. answers: whether it would have a sink for replies; nothing else
-    about sinks matters. judged: how many records are, at the beginning of a stream. rows: of tables
-    that are remembered, where `state` has some. One thread at a time; `stop` may be called from any.
+    about sinks matters. judged: how many records are, at the beginning of a stream. rows: of
+    tables, where `state` remembers some. One thread at a time; `stop` may be called from any.
 
     Raises PipelineError if a pipeline would not take these together."""
 

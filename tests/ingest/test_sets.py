@@ -15,11 +15,11 @@ from lpma import Kind
 EDGES = [(0, 1), (2, 1), (1, 1)]
 
 
-def streamed(records: list[bytes], graph: lpma.Graph, **options: Any) -> list[ingest.Reply]:
+def streamed(data: list[bytes], graph: lpma.Graph, **options: Any) -> list[ingest.Reply]:
     """The replies of a stream of these records alone."""
     replies: list[ingest.Reply] = []
     with SqliteLog(":memory:") as log:
-        log.produce_many("updates", records)
+        log.produce_many("updates", data)
         with Pipeline(log, graph, replies=replies.append, **options) as pipeline:
             pipeline.run("end")
             assert pipeline.outputs.rejected == 0
@@ -36,9 +36,11 @@ def test_between_two_sets_the_edge_is_always_there(
     batch ends; an append or a deletion before a set leaves no trace."""
     rng = np.random.default_rng(batch_size)
     graph = lpma.Graph(device=device, directed=directed)
-    graph.insert(*np.transpose(EDGES), 9.0)
+    src, dst = np.transpose(EDGES)
+    graph.insert(src, dst, 9.0)
     weights = dict.fromkeys(EDGES, 9.0)
-    records, expected = [], {}
+    records: list[bytes] = []
+    expected: dict[str, float] = {}
     for i in range(150):
         u, v = EDGES[int(rng.integers(len(EDGES)))]
         before = [Kind.INSERT, Kind.DELETE, Kind.SET][: int(rng.integers(4))]
@@ -51,14 +53,15 @@ def test_between_two_sets_the_edge_is_always_there(
         records.append(ingest.encode_query(f"d{i}", Kind.DEGREE, 1))
         expected |= {f"e{i}": weights[u, v], f"d{i}": 1 if directed else 3}
     replies = streamed(records, graph, batch_size=batch_size)
-    found = {r.id: r.answer.weights if r.id[0] == "e" else r.answer for r in replies}  # type: ignore[union-attr]
+    answers: dict[str, Any] = {reply.id: reply.answer for reply in replies}
+    found = {id: a.weights if id[0] == "e" else a for id, a in answers.items()}
     assert {id: float(answer[0]) for id, answer in found.items()} == expected
     assert graph.num_edges == len(EDGES)
 
 
 @pytest.mark.parametrize("weight", ["float32", "float64", None])
 def test_a_weight_of_0_or_less_removes_the_edge(device: str, weight: str | None) -> None:
-    graph = lpma.Graph(device=device, weight=weight)
+    graph = lpma.Graph(device=device, weight_dtype=weight)
     graph.insert([1, 2, 3], [2, 3, 4])
     rows = [(1, 2, 0.0), (2, 3, -1.0), (3, 4, 2.5), (5, 6, 0.0), (7, 8, 1e-9)]
     streamed([ingest.encode_row(u, v, w, 7, Kind.SET) for u, v, w in rows], graph)

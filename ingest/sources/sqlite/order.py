@@ -75,7 +75,8 @@ def run_from(
     lengths_of = "group_concat(length(value))"
     columns = ["CAST(group_concat(CASE WHEN length(value) <= ?1 THEN value END, x'0A') AS BLOB)"]
     if keyed:
-        lengths_of = "group_concat(CASE typeof(value) WHEN 'text' THEN ?1 + 1 ELSE length(value) END)"
+        length = "CASE typeof(value) WHEN 'text' THEN ?1 + 1 ELSE length(value) END"
+        lengths_of = f"group_concat({length})"
         columns += ["CAST(group_concat(ifnull(key, x''), x'0A') AS BLOB)",
                     "group_concat(ifnull(length(key), 0))"]  # fmt: skip
     columns.insert(1, lengths_of)
