@@ -23,6 +23,7 @@ from tests.support.cdc.cases import (
     delivered_again,
     opened,
     produce,
+    sparse_cases,
     stepped,
     times_in,
     times_of,
@@ -36,8 +37,8 @@ polls = st.sampled_from([1, 2, 4, 500])  # records at once
 
 
 @pytest.mark.soak
-@given(cases(), randoms, polls)
-@settings(max_examples=soak(30, 2000), deadline=None)
+@given(cases() | sparse_cases(), randoms, polls)
+@settings(max_examples=soak(50, 3000), deadline=None)
 def test_the_graph_is_the_table_at_every_offset(case: Case, random: Random, polled: int) -> None:
     """Also where a connector tells things again: once it has told all that it had told before."""
     stream = list(delivered_again(topic_of(case, random, 12), random))
