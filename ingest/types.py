@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -256,7 +256,9 @@ class Names:
 @dataclass(frozen=True)
 class Record:
     """A decoded record: its updates in order, or its query; (producer, seq) if it names them.
-    If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
+    If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids; if it has
+    `resolve`, `batch` waits for what that makes of the graph's dictionary. closes: a batch ends
+    with it, where the source says where batches end.
 
     >>> record = ingest.decode_record(ingest.encode_row(1, 2, producer="shop-7", seq=4))
     >>> len(record.batch), record.producer, record.seq
@@ -268,6 +270,8 @@ class Record:
     producer: str | None = None
     seq: int | None = None
     names: Names | None = None
+    resolve: Callable[[Any], Columns] | None = None
+    closes: bool = False
 
     def rows(self, start: int, stop: int) -> Record:
         """Those rows, as a record of the same producer."""

@@ -18,7 +18,7 @@ from ..formats.row_reader import RowReaders, as_columns
 from ..sources.base import LogWriter
 from ..types import Names, Partition, Polled, Record
 
-REFUSED = ("records", "device")  # of a pipeline's settings
+REFUSED = ("records", "device", "changes", "changes_format")  # of a pipeline's settings
 
 
 def check(

@@ -13,8 +13,9 @@ one edge a part, as an object of JSON. `decode_changes` reads both.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import msgpack
@@ -109,9 +110,9 @@ class EdgeChanges:
     edges: int  # `Graph.num_edges` after it
     digest: int  # of all edges after it: see `ingest/feed/content.py`
     absent: int = _MOST_VERTEX  # an id without an edge to itself
-    change: Array = _NONE  # uint8[n]: each an `lpma.Change`
-    src: Array = _NONE  # uint32[n], or names; of a vertex, this vertex
-    dst: Array = _NONE  # likewise; of a vertex, again this vertex
+    change: Array = field(default_factory=lambda: _NONE)  # uint8[n]: each an `lpma.Change`
+    src: Array = field(default_factory=lambda: _NONE)  # uint32[n], or names; of a vertex, this vertex
+    dst: Array = field(default_factory=lambda: _NONE)  # likewise; of a vertex, again this vertex
     weight: Array | None = None  # float32[n] or float64[n]; None: the graph has none
     time: Array | None = None  # int64[n]; None likewise
     names: Array | None = None  # that got the next ids with this version, from id `first` on
@@ -236,7 +237,7 @@ def encode_changes(changes: EdgeChanges) -> bytes:
 
 def _head(changes: EdgeChanges) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(changes, name) for name in _PLACE}
-    fields["graph"] = str(changes.graph)
+    fields |= {"graph": str(changes.graph), "digest": f"{changes.digest:016x}"}
     if changes.absent != _MOST_VERTEX:
         fields["absent"] = changes.absent
     return fields
@@ -283,10 +284,16 @@ def _checked(fields: dict[Any, Any]) -> EdgeChanges:
         GraphFacts.read(short_text(fields, "graph")),
         integer(fields, "updated", -(2**63), 2**63 - 1),
         integer(fields, "edges", 0, 2**63 - 1),
-        integer(fields, "digest", 0, 2**64 - 1),
+        _digest(short_text(fields, "digest")),
         absent,
         first=integer(fields, "first", 0, _MOST_VERTEX) if "first" in fields else 0,
     )
+
+
+def _digest(text: str) -> int:
+    if not re.fullmatch("[0-9a-f]{16}", text):
+        raise RecordError(f"digest: expected 16 digits of hex, got {text!r}")
+    return int(text, 16)
 
 
 def _sound(changes: EdgeChanges) -> EdgeChanges:

@@ -93,7 +93,7 @@ class RecordReader:
     """Reads the records of one stream. records, names: how, as `RecordSettings` has it. seen: the
     last number of each producer in a partition. first: judges the first records; None: nobody
     does; it is told of bad ones and of repeats here, of others by who takes them. check: raises
-    RecordError for a record that cannot be served."""
+    RecordError for a record that cannot be served. decoder: reads records; None: in our forms."""
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ class RecordReader:
         outputs: Outputs,
         first: FirstRecords | None = None,
         check: Callable[[Record], None] = lambda record: None,
+        decoder: Callable[[bytes], Record] | None = None,
     ) -> None:
         self.duplicates = 0  # records dropped because they were sent before
         self.seen = dict(seen)  # as of what was read
@@ -110,13 +111,17 @@ class RecordReader:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._check = check
+        self._decoder = decoder
         self._producers = Counter(partition for partition, _ in self.seen)
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
     def read(self, polled: Polled) -> Iterator[ReadRecords]:
         """All that was polled from one place, in order. Raises AllRecordsBad."""
         partition, offset, value = polled.partition, polled.offset, polled.value
-        if isinstance(value, Values):
+        if isinstance(value, Values) and self._decoder is not None:
+            for at, one in enumerate(value, offset):
+                yield self._one(partition, at, one)
+        elif isinstance(value, Values):
             for stretch in self._readers.of(partition.topic).stretches(value):
                 yield from self._stretch(polled, value, stretch)
         elif isinstance(value, Columns):
@@ -152,8 +157,7 @@ class RecordReader:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            fields = fields_of(self._readers.records, partition.topic)
-            record = decode_record(value, names=self._readers.names, fields=fields)
+            record = self._decoded(partition.topic, value)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
@@ -167,6 +171,12 @@ class RecordReader:
             self._note_repeat(partition, offset)
             return ReadRecords(partition, offset)
         return ReadRecords(partition, offset, record, (value,), producers=(producer,))
+
+    def _decoded(self, topic: str, value: bytes) -> Record:
+        if self._decoder is not None:
+            return self._decoder(value)
+        fields = fields_of(self._readers.records, topic)
+        return decode_record(value, names=self._readers.names, fields=fields)
 
     def reject(
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str

@@ -116,6 +116,7 @@ class Publisher:
         self._sending = Delay(f"{form.what} are not written")
         self._held = NOTHING  # the place up to which the sink holds this run's results
         self._replaces = False  # whether a run begins that readers must hear of (invariant 4)
+        self.figures = content.asked[0]
         self.published: Published | None = None  # what a checkpoint keeps
         self.records = 0  # sent
         self.rows = 0  # changes and alerts in them
