@@ -53,6 +53,11 @@ def check(
             "window: a shard sees the times of its own partitions alone, so each has its own "
             "bound: leave it out, and write expiries with PartitionedSink.expire"
         )
+    if settings.get("changes") is not None:
+        raise ClusterError(
+            "changes: each shard has versions of its own, of which no copy of the whole graph can "
+            "be made: leave it out, and publish the feed of a graph that one pipeline keeps"
+        )
     if "device" in settings:
         raise ClusterError("device: say devices, one for all shards or one for each")
 

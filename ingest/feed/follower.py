@@ -13,9 +13,9 @@ from ..formats.changes import EdgeChanges, GraphFacts
 from ..pipeline.pipeline import Pipeline
 from ..settings import Settings, SettingsDict
 from ..sources.base import Log
+from ..state.checkpoint import GRAPH
 from ..state.directory import has_checkpoint
 from ..state.inspection import find_checkpoints
-from ..state.checkpoint import GRAPH
 from ..types import Position
 from .content import digest_of_graph
 from .source import AGAIN, FeedFile, FeedSource
@@ -41,8 +41,8 @@ def follow(
 
     feed: a log that reads the feed's topic alone, as SqliteLog(path, ["changes"]), or the path of a
     feed's file.
-    checkpoint: a directory of the copy's own. If it holds a checkpoint, the copy goes on from there,
-    whatever `start` is. None: nothing survives a crash.
+    checkpoint: a directory of the copy's own. If it holds a checkpoint, the copy goes on from
+    there, whatever `start` is. None: nothing survives a crash.
     start: what it begins with: a graph, a saved store, or a checkpoint directory of the writer,
     whose version the feed still holds. None: an empty graph, if the feed begins with one.
     settings: as of `Pipeline`, but for those of how records are read.
@@ -62,6 +62,9 @@ def follow(
     (1, 2)
     """
     own = Settings.given_to(follow, settings, REFUSED)
+    for name in REFUSED:
+        if name in settings:
+            raise PipelineError(f"{name}: a feed says itself how it is read: leave it out")
     source = FeedSource(feed if isinstance(feed, Log) else FeedFile(feed))
     facts = source.newest.graph
     if checkpoint is not None and has_checkpoint(checkpoint):
@@ -76,7 +79,7 @@ def follow(
                 "copy begins with, a saved store or a checkpoint directory of the graph"
             )
     else:
-        graph = _started(start, source, own.device)
+        graph = _started(start, own.device)
         found = source.find(graph.version)
     offset = _checked(graph, source, found)
     return Pipeline(
@@ -91,9 +94,8 @@ def _empty(facts: GraphFacts, device: str) -> lpma.Graph:
     )  # fmt: skip
 
 
-def _started(start: Any, source: FeedSource, device: str) -> lpma.Graph:
-    """The graph that a copy begins with; of a directory that of its oldest checkpoint which the feed
-    can lead on from, so that nothing is asked of a newer one than has left."""
+def _started(start: Any, device: str) -> lpma.Graph:
+    """The graph that a copy begins with; of a directory, that of the newest checkpoint."""
     if isinstance(start, lpma.Graph):
         return start
     if not isinstance(start, str | os.PathLike):
@@ -105,27 +107,22 @@ def _started(start: Any, source: FeedSource, device: str) -> lpma.Graph:
             if one.checkpoint and not one.problem]  # fmt: skip
     if not good:
         raise CheckpointError(f"{path}: holds no checkpoint that can be read")
-    for kept in reversed(good):
-        if kept.state.version <= source.newest.version:
-            return lpma.Graph.load(kept.path / GRAPH, device)
-    return lpma.Graph.load(good[0].path / GRAPH, device)
+    return lpma.Graph.load(good[-1].path / GRAPH, device)
 
 
-def _checked(
-    graph: lpma.Graph, source: FeedSource, found: tuple[EdgeChanges, int] | None
-) -> int:
+def _checked(graph: lpma.Graph, source: FeedSource, found: tuple[EdgeChanges, int] | None) -> int:
     """The offset from which the feed leads on from this graph. Raises IdentityError or OffsetError
     if it does not."""
     topic, newest, version = source.place.topic, source.newest, graph.version
     if found is None:
         if version > newest.version:
             raise IdentityError(
-                f"{topic}: the feed has come to version {newest.version:,}, and what the copy is to "
-                f"begin with is of version {version:,}: is it of another graph?"
+                f"{topic}: the feed has come to version {newest.version:,}, and what the copy is "
+                f"to begin with is of version {version:,}: is it of another graph?"
             )
         raise OffsetError(
-            f"{topic}: the feed holds nothing of version {version:,} any more, which the copy is to "
-            f"begin with: {AGAIN}"
+            f"{topic}: the feed holds nothing of version {version:,} any more, which the copy is "
+            f"to begin with: {AGAIN}"
         )
     part, offset = found
     here, there = GraphFacts.of(graph), part.graph
@@ -149,7 +146,7 @@ def _check_is_followed(checkpoint: str | os.PathLike[str], source: FeedSource) -
         topic = source.place.topic
         if (then.cluster, then.topics.get(topic)) != (now.cluster, now.topics[topic]):
             raise IdentityError(
-                f"{checkpoint}: this copy follows another feed than {topic}, or one that began anew "
-                f"since: {AGAIN}"
+                f"{checkpoint}: this copy follows another feed than {topic}, or one that began "
+                f"anew since: {AGAIN}"
             )
         return

@@ -1,8 +1,9 @@
-"""A feed as the source of a pipeline: each version of the writer's graph is one batch of the copy's.
+"""A feed as the source of a pipeline: each version of the writer's graph is a batch of the copy's.
 
 Idea: a copy is a pipeline like any other. Its journal, its checkpoints and its exactly-once effect
-are those of `ingest/pipeline/`; what differs is how a record becomes operations, which is said here,
-and where a batch ends: with the last part of a version (`types.Record.closes`). A version becomes
+are those of `ingest/pipeline/`; what differs is how a record becomes operations, which is said
+here, and where a batch ends: with the last part of a version (`types.Record.closes`). A version
+becomes
 
     vertices that were removed   REMOVE_VERTEX, first: each takes its edges along, and those of them
                                  that are there afterwards are listed
@@ -26,11 +27,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lpma import Change
 from lpma.batch.columns import Columns, Kind
 from lpma.names import UNKNOWN, column_of
 
@@ -92,7 +92,9 @@ class FeedSource(Source):
         try:
             part = decode_changes(value)
         except RecordError as error:
-            raise SourceError(f"{self.place.topic}: a record is no part of a feed: {error}") from None
+            raise SourceError(
+                f"{self.place.topic}: a record is no part of a feed: {error}"
+            ) from None
         last = self._last
         if part.run != self.run:
             raise IdentityError(
@@ -154,13 +156,17 @@ class FeedSource(Source):
         try:
             return self._log.poll(max_records, timeout)
         except OffsetError as error:
-            raise OffsetError(f"{error}. What the copy has still to read is gone: {AGAIN}") from None
+            raise OffsetError(
+                f"{error}. What the copy has still to read is gone: {AGAIN}"
+            ) from None
 
     def seek(self, positions: Mapping[Partition, int]) -> None:
         try:
             self._log.seek(positions)
         except OffsetError as error:
-            raise OffsetError(f"{error}. What the copy has still to read is gone: {AGAIN}") from None
+            raise OffsetError(
+                f"{error}. What the copy has still to read is gone: {AGAIN}"
+            ) from None
         self._last = None
 
     def positions(self) -> dict[Partition, int]:
@@ -237,7 +243,8 @@ def updates_of(part: EdgeChanges, names: Names | None) -> Columns:
         columns = [np.append(c, c.dtype.type(each)) for c, each in zip(columns, last, strict=True)]
         if weight is not None:
             weight = np.append(weight, weight.dtype.type(0))
-    return Columns.validated(*columns[:3], weight, columns[3])
+    kind, src, dst, time = columns
+    return Columns.validated(kind, src, dst, weight, time)
 
 
 def _ids_of(part: EdgeChanges, names: Names | None) -> tuple[Array, Array]:

@@ -6,8 +6,8 @@ fields: `run`, which changes only when the feed begins anew; `version`, which ri
 and `part`, which rises in a version. Each part says what the whole graph is after its version, so
 that a copy of the graph can be held against the feed wherever reading begins.
 
-Edges and names are columns, of msgpack or, on a line of a file, as lists of JSON. A feed of rows has
-one edge a part, as an object of JSON. `decode_changes` reads both.
+Edges and names are columns, of msgpack or, on a line of a file, as lists of JSON. A feed of rows
+has one edge a part, as an object of JSON. `decode_changes` reads both.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class EdgeChanges:
     digest: int  # of all edges after it: see `ingest/feed/content.py`
     absent: int = _MOST_VERTEX  # an id without an edge to itself
     change: Array = field(default_factory=lambda: _NONE)  # uint8[n]: each an `lpma.Change`
-    src: Array = field(default_factory=lambda: _NONE)  # uint32[n], or names; of a vertex, this vertex
+    src: Array = field(
+        default_factory=lambda: _NONE
+    )  # uint32[n], or names; of a vertex, this vertex
     dst: Array = field(default_factory=lambda: _NONE)  # likewise; of a vertex, again this vertex
     weight: Array | None = None  # float32[n] or float64[n]; None: the graph has none
     time: Array | None = None  # int64[n]; None likewise

@@ -1,5 +1,5 @@
-"""What leaves a pipeline in parts, a few for each version: results, and the edge feed. How a part is
-written and read; places for them (`sinks.py`) and runs (`publisher.py`) are the same for both."""
+"""What leaves a pipeline in parts, a few for each version: results, and the edge feed. How a
+part is written and read; places (`sinks.py`) and runs (`publisher.py`) are the same for both."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a pipeline publishes after each batch: changes of its figures, and alerts; or what changed of
-its graph, the edge feed (`ingest/feed/`). What is said of results here holds of the feed, but that a
-run of it begins with the graph as it is.
+"""What a pipeline publishes after each batch: changes of its figures, and alerts; or what changed
+of its graph, the edge feed (`ingest/feed/`). What is said of results here holds of the feed, too,
+but that a run of it begins with the graph as it is.
 
 A *run* of results starts from an empty graph: whoever has read all of it knows every current value.
 Its name is in the checkpoint, and so is the place of the last result sent by then. A resume goes on
@@ -181,7 +181,9 @@ class Publisher:
     def _begin_run(self, name: str, version: int, why: str, *, replaces: bool) -> None:
         """Begin a run. replaces: readers may know another one."""
         if why:
-            log_event(f"{self._what} begin anew", logging.WARNING, why=why, run=name, version=version)
+            log_event(
+                f"{self._what} begin anew", logging.WARNING, why=why, run=name, version=version
+            )
         self.begun = why or self.begun
         self.published = Published(name, *self._content.asked, self._sink.visible)
         self._held = NOTHING

@@ -123,9 +123,7 @@ def _apply_expiring(stores: Stores, columns: Columns, watch: Watcher | None) -> 
     return outcome
 
 
-def _apply_batch(
-    stores: Stores, columns: Columns, time: Any, watch: Watcher | None
-) -> Outcome:
+def _apply_batch(stores: Stores, columns: Columns, time: Any, watch: Watcher | None) -> Outcome:
     for store, direction in stores.all:
         if store.growth.due:
             store.growth.before(store, len(columns.kind) * KEYS_A_ROW[direction])

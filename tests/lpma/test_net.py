@@ -87,11 +87,18 @@ def listed(changes: lpma.NetChanges) -> list[Any]:
 @pytest.mark.parametrize("directed", [True, False])
 @given(batches=BATCHES, times=st.booleans(), predecessors=st.booleans())
 def test_what_is_listed_is_what_differs(
-    device: str, weights: str | None, directed: bool, batches: Any, times: bool,
+    device: str,
+    weights: str | None,
+    directed: bool,
+    batches: Any,
+    times: bool,
     predecessors: bool,
 ) -> None:
     g = lpma.Graph(
-        directed, weight_dtype=weights, times=times, device=device,
+        directed,
+        weight_dtype=weights,
+        times=times,
+        device=device,
         predecessors=predecessors,
     )
     for rows in batches:
@@ -104,7 +111,9 @@ def test_what_is_listed_is_what_differs(
         kinds = [row[0] is not Change.VERTEX_REMOVED for row in found]
         assert kinds == sorted(kinds)
         assert (changes.version, changes.time, changes.num_edges) == (
-            g.version, g.time, g.num_edges,
+            g.version,
+            g.time,
+            g.num_edges,
         )
         assert not g.has_edge(changes.absent, changes.absent)
 
