@@ -70,8 +70,15 @@ class FeedSource(Source):
         self.can_wake = log.can_wake
         self.newest: EdgeChanges = self._newest_of(log)
         self.run = self.newest.run  # that is followed
+        self.read_only = (
+            f"this is a replica, which follows {log!r}: send updates to the pipeline that "
+            "publishes that feed"
+        )
         self._log = log
         self._last: EdgeChanges | None = None  # that was read; None: none since it was set
+
+    def __repr__(self) -> str:
+        return f"FeedSource({self._log!r})"
 
     def _newest_of(self, log: Log | FeedFile) -> EdgeChanges:
         before = log.positions()
@@ -281,6 +288,9 @@ class FeedFile(Source):
         self.place = Partition(os.path.basename(self.path), 0)
         self.topics = (self.place.topic,)
         self._next = 0  # where reading goes on: behind the end of a line, or within one
+
+    def __repr__(self) -> str:
+        return f"FeedFile({self.path!r})"
 
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
         ends = time.monotonic() + timeout

@@ -154,6 +154,7 @@ class Source(ABC):
     mirrors: bool = False  # whether each edge comes in both directions, as its file says
     can_wake: bool = False  # whether `wake` does anything
     cuts_batches: bool = False  # whether its records say where batches end: `types.Record.closes`
+    read_only: str | None = None  # why nobody may append to it, for those who would
     decoder: Callable[[bytes], Record] | None = None  # of its records; None: as the settings say
 
     @abstractmethod
