@@ -149,7 +149,9 @@ def _opened(
         from ..sources.kafka.source import KafkaSource
 
         settings = kafka_settings(config, None)
-        return opened.enter_context(KafkaSource(kafka, [topic or TOPIC], settings=settings))
+        name = topic or TOPIC
+        source = KafkaSource(kafka, [name], settings=settings, partitions={name: [0]})
+        return opened.enter_context(source)
     if config is not None:
         raise typer.BadParameter("--kafka-config needs it", param_hint="--kafka")
     assert feed is not None

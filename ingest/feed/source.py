@@ -63,8 +63,11 @@ class FeedSource(Source):
     def __init__(self, log: Log | FeedFile) -> None:
         places = [*log.positions()]
         if len(places) != 1:
-            read = ", ".join(log.topics) or "nothing"
-            raise SourceError(f"a feed is one topic of one partition, and {read} is read here")
+            read = ", ".join(f"{place.topic}/{place.number}" for place in places) or "nothing"
+            raise SourceError(
+                f"a feed lies in partition 0 of one topic, and {read} is read here: open the log "
+                "with that topic alone, and partitions={topic: [0]}"
+            )
         self.place: Partition = places[0]
         self.topics = (self.place.topic,)
         self.can_wake = log.can_wake

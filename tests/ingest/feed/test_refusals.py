@@ -119,7 +119,7 @@ def test_what_is_no_feed_is_refused(log: SqliteLog, tmp_path: Path) -> None:
         ingest.follow(feed(log), device="cpu")
     with pytest.raises(SourceError, match="holds no feed yet"):
         ingest.follow(feed(log, "updates"), device="cpu")
-    with pytest.raises(SourceError, match="one topic of one partition"):
+    with pytest.raises(SourceError, match="a feed lies in partition 0 of one topic"):
         ingest.follow(SqliteLog(log.path), device="cpu")
     with pytest.raises(SourceError, match="cannot be read"):
         ingest.follow(tmp_path / "nothing", device="cpu")
