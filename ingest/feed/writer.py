@@ -9,6 +9,7 @@ Invariants: those of `results/worker.py`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +17,7 @@ import lpma
 from lpma import Watch
 from lpma.batch.columns import Columns
 
+from ..events import log_event
 from ..formats.changes import MAX_CHANGES_ROWS, GraphFacts
 from ..results.forms import CHANGES, CHANGES_IN_ROWS
 from ..results.publisher import Publisher
@@ -44,6 +46,9 @@ class FeedWriter:
         be; "": only if it must."""
         stream, settings = self._stream, self._stream.settings
         if settings.changes is None:
+            if stream.state.fed is not None:
+                run, version = stream.state.fed.run, stream.state.version
+                log_event("the edge feed ends", logging.WARNING, run=run, version=version)
             stream.update(fed=None)  # a run has no gaps
             return False
         graph = stream.graph

@@ -1,5 +1,5 @@
-"""A pipeline that publishes its edge feed, and a copy that follows it, both to be killed at places of
-their code."""
+"""A pipeline that publishes its edge feed, and a copy that follows it, both to be killed at places
+of their code."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def write_all(log: str, checkpoint: Path, kind: str, names: bool) -> State:
 def follow_all(log: str, checkpoint: Path, kind: str, start: Path | None) -> State:
     """Start, or go on, to the end of the feed; the copy then."""
     given: Any = {"checkpoint_interval": 1e6, "checkpoint_operations": 60, "poll_records": 9}
-    with ingest.follow(
-        feed_of(kind, log), checkpoint, start=start, device="cpu", **given
-    ) as copy:
+    with ingest.follow(feed_of(kind, log), checkpoint, start=start, device="cpu", **given) as copy:
         copy.run("end")
     return state_of(copy.graph)  # type: ignore[arg-type]
 
 
-def writing(log: str, checkpoint: Path, kind: str, names: bool, place: Place | None = None) -> Ended:
+def writing(
+    log: str, checkpoint: Path, kind: str, names: bool, place: Place | None = None
+) -> Ended:
     """`write_all` in a process of its own."""
     return run(write_steadily, log, checkpoint, kind, names, points=OF_WRITER, place=place)
 

@@ -1,5 +1,5 @@
-"""An edge feed in a Kafka: each version once, whatever happens to the pipeline that writes it, and a
-copy that follows it is the writer's graph."""
+"""An edge feed in a Kafka: each version once, whatever happens to the pipeline that writes it; and
+a copy that follows it is the writer's graph."""
 
 from __future__ import annotations
 

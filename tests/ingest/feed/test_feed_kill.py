@@ -44,7 +44,16 @@ def content(part: ingest.EdgeChanges) -> tuple[Any, ...]:
     """All but the run's name, which is a start's own."""
     columns = part.change, part.src, part.dst, part.weight, part.time, part.names
     lists = (None if c is None else c.tolist() for c in columns)
-    return (*part.place, part.parts, part.stamp, part.updated, part.edges, part.digest, part.first, *lists)
+    return (
+        *part.place,
+        part.parts,
+        part.stamp,
+        part.updated,
+        part.edges,
+        part.digest,
+        part.first,
+        *lists,
+    )
 
 
 @pytest.mark.soak

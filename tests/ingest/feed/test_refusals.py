@@ -49,10 +49,10 @@ def test_a_feed_that_was_trimmed_past_the_copy_is_refused(log: SqliteLog, tmp_pa
     graph.save(tmp_path / "3.lpma")
     ingest.follow(feed(log), tmp_path / "r", device="cpu").close()  # stands at version 0
     assert log.trim("changes", 0, 2) == 2
-    with pytest.raises(OffsetError, match="was trimmed.*start again from a newer snapshot"):
+    with pytest.raises(OffsetError, match=r"was trimmed.*start again from a newer snapshot"):
         ingest.follow(feed(log), tmp_path / "r", device="cpu")
     old = lpma.Graph(device="cpu")
-    with pytest.raises(OffsetError, match="nothing of version 0 any more.*--from SNAPSHOT"):
+    with pytest.raises(OffsetError, match=r"nothing of version 0 any more.*--from SNAPSHOT"):
         ingest.follow(feed(log), start=old, device="cpu")
     with pytest.raises(SourceError, match="does not begin with an empty graph"):
         ingest.follow(feed(log), device="cpu")
@@ -99,7 +99,7 @@ def test_a_feed_that_began_anew_is_refused(log: SqliteLog, tmp_path: Path) -> No
     with pytest.raises(IdentityError, match=r"began anew at version 0.*--from SNAPSHOT"):
         copy.run("end")
     copy.close(checkpoint=False)
-    with pytest.raises(IdentityError, match="follows another feed.*began anew"):
+    with pytest.raises(IdentityError, match=r"follows another feed.*began anew"):
         ingest.follow(feed(log), tmp_path / "r", device="cpu")
     with ingest.follow(feed(log), tmp_path / "r2", device="cpu") as again:
         again.run("end")
