@@ -31,6 +31,7 @@ QUERIES = "queries"
 REPLIES = "replies"
 DEAD_LETTERS = "dead-letters"
 RESULTS = "results"
+CHANGES = "changes"
 
 Ids = Literal["dense", "mapped"]  # what `names` was until the next release: see `arguments.py`
 Name = int | str  # of a vertex

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ..types import CHANGES
 from ._config import configured
 from ._console import JsonOption, Screen, failing_in_one_line, report, telling_in_json
 from ._options import KAFKA, Device, KafkaConfig, kafka_settings
 from ._pipeline import Progress, run
 from ._serve_options import SERVING, TLS_AND_NAMES, ServeOptions, context_of, serving
 from ._targets import TargetError, graph_facts, is_log, open_log
-
-TOPIC = "changes"
 
 
 @failing_in_one_line
@@ -129,7 +128,7 @@ def replica(
         if save is not None:
             graph.save(save)
         document = {
-            "feed": title, "topic": topic or TOPIC, "operations": operations,
+            "feed": title, "topic": topic or CHANGES, "operations": operations,
             "checkpoint": None if checkpoint is None else str(checkpoint),
             "store": None if save is None else str(save), "version": graph.version,
             **graph_facts(graph),
@@ -149,7 +148,7 @@ def _opened(
         from ..sources.kafka.source import KafkaSource
 
         settings = kafka_settings(config, None)
-        name = topic or TOPIC
+        name = topic or CHANGES
         source = KafkaSource(kafka, [name], settings=settings, partitions={name: [0]})
         return opened.enter_context(source)
     if config is not None:
@@ -158,7 +157,7 @@ def _opened(
     if not feed.exists():
         raise TargetError(f"{feed}: no such file: `lpma ingest --changes-topic` makes a feed")
     if is_log(feed):
-        return open_log(feed, [topic or TOPIC], opened)
+        return open_log(feed, [topic or CHANGES], opened)
     if topic is not None:
         raise typer.BadParameter("a file has no topics", param_hint="--topic")
     return feed

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from .. import types
 from ..formats import changes as feed
 from ..formats import results
 from .changes import within
@@ -43,12 +44,12 @@ class Form(NamedTuple):
 
 
 RESULTS = Form(
-    "results", results.encode_result, results.decode_result, results.result_line,
+    types.RESULTS, results.encode_result, results.decode_result, results.result_line,
     results.decode_result_line, results.begins_result_line, within, results.MAX_RESULT_BYTES,
     results.MAX_LINE_BYTES,
 )  # fmt: skip
 CHANGES = Form(
-    "changes", feed.encode_changes, feed.decode_changes, feed.changes_line,
+    types.CHANGES, feed.encode_changes, feed.decode_changes, feed.changes_line,
     feed.decode_changes_line, feed.begins_changes_line, feed.within, feed.MAX_CHANGES_BYTES,
     feed.MAX_CHANGES_LINE_BYTES,
 )  # fmt: skip
