@@ -43,6 +43,7 @@ from .engine.admission import NO_PREDECESSORS
 from .engine.answers import Answers
 from .engine.check import check_stores
 from .engine.lock import GraphLock
+from .engine.net import Watch
 from .engine.single import SingleOperations, degree_of
 from .engine.stores import Stores
 from .engine.touched import net_changes, touched
@@ -239,8 +240,9 @@ class Graph:
         given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time_column(time, zero)
         self._vertices.apply_ids(Columns(*given, checked=True))
 
-    def apply(self, batch: Batch | Columns) -> Answers:
-        """Apply one mixed batch and answer its queries, each as of its place in it.
+    def apply(self, batch: Batch | Columns, watch: Watch | None = None) -> Answers:
+        """Apply one mixed batch and answer its queries, each as of its place in it. watch: a new
+        one, which then has what the batch changed: two look-ups of all that it names.
 
         Raises
         BatchError       the batch is malformed; nothing is changed
@@ -260,7 +262,7 @@ class Graph:
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
-        return self._vertices.apply(batch)
+        return self._vertices.apply(batch, watch)
 
     @property
     def names(self) -> Names | None:

@@ -54,8 +54,8 @@ MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was la
 # What it keeps: tables and keys. The rest is for one run alone.
 REMEMBERED = (
     "source.path", "kafka", "file", "records", "fields", "graph", "batches", "results",
-    "checkpoints.interval", "checkpoints.operations", "checkpoints.keep", "outputs.reply_topics",
-    "outputs.dead_letter_topic",
+    "changes", "checkpoints.interval", "checkpoints.operations", "checkpoints.keep",
+    "outputs.reply_topics", "outputs.dead_letter_topic",
 )  # fmt: skip
 CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
@@ -63,7 +63,9 @@ NAMES = "records.names"  # what --ids said, until the next release
 _UNKNOWN = re.compile("Object contains unknown field `(.*)`")
 _GIVEN = ("COMMANDLINE", "ENVIRONMENT")  # sources of a parameter
 # Of two tables or keys, the one that the command line names leaves no room for the other.
-_EITHER = (("source.path", "kafka"), ("results.topic", "results.file"))
+_EITHER = (
+    ("source.path", "kafka"), ("results.topic", "results.file"), ("changes.topic", "changes.file"),
+)  # fmt: skip
 
 ConfigFile = Annotated[
     Path | None,

@@ -21,6 +21,7 @@ from ..fields import (
     Records,
     TopicRecords,
 )
+from ..formats.changes import ChangesFormat
 from ..settings import declared
 from ..types import DEAD_LETTERS, REPLIES
 from ._completion import figures
@@ -36,6 +37,7 @@ FIRST_RECORDS = 1000  # of a new stream: if all are bad, it stops
 
 _kafka_option = partial(option, panel=KAFKA)
 _results_option = partial(option, panel="Figures and results")
+_feed_option = partial(option, panel="The edge feed")
 _record_option = partial(option, panel="The records of a log")
 _checkpoint_option = partial(option, panel=CHECKPOINTS)
 _serve_option = partial(option, panel=SERVING)
@@ -113,6 +115,19 @@ class EndpointOptions:
         "results.file", "--results-file", metavar="FILE", parser=lambda text: Path(_name(text)),
         help="Or the file at whose end they go as JSON lines.",
     )  # fmt: skip
+    changes_topic: str | None = _feed_option(
+        "changes.topic", "--changes-topic", metavar="TOPIC", parser=_name,
+        help="Where the edge feed goes, what each batch changed of the graph: `lpma replica` "
+        "follows it. The topic is made if need be.",
+    )  # fmt: skip
+    changes_file: Path | None = _feed_option(
+        "changes.file", "--changes-file", metavar="FILE", parser=lambda text: Path(_name(text)),
+        help="Or the file at whose end it goes as JSON lines.",
+    )  # fmt: skip
+    changes_format: ChangesFormat | None = _feed_option(
+        "changes.format", "--changes-format",
+        help="columns, or json: an object for each edge that changed. (default: columns)",
+    )  # fmt: skip
     from_offsets: str | None = _kafka_option(
         "source.from_offsets", FROM_OFFSETS, metavar="WHERE",
         help="Where a new checkpoint begins: earliest, latest, 'updates:0=120,updates:1=latest'; "
@@ -147,26 +162,40 @@ class EndpointOptions:
     def check(self, origin: Origin) -> None:
         """Raise typer.BadParameter if what leaves cannot go where it was to."""
         replies, letters = self.reply_topics, self.dead_letter_topic
-        if (replies or letters or self.results_topic) and not origin.is_log:
+        own = [topic for topic in (self.results_topic, self.changes_topic) if topic is not None]
+        if (replies or letters or own) and not origin.is_log:
             raise typer.BadParameter(
-                "a file takes no replies, no dead letters and no results: --results-file",
+                "a file takes no replies, no dead letters, no results and no edge feed: "
+                "--results-file, --changes-file",
                 param_hint="SOURCE",
             )
-        written = {*(replies or ()), *filter(None, (letters, self.results_topic))}
+        written = {*(replies or ()), *filter(None, (letters, *own))}
         if both := written & set(origin.read):
             raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
         uses = dict.fromkeys(replies or (REPLIES,), "replies")
         uses[letters or DEAD_LETTERS] = "dead letters"
-        if (topic := self.results_topic) in uses:
+        for what, topic, file in (
+            ("results", self.results_topic, self.results_file),
+            ("changes", self.changes_topic, self.changes_file),
+        ):
+            if topic is None:
+                continue
+            if topic in uses:
+                raise typer.BadParameter(
+                    f"{topic} is the topic of {uses[topic]}: name another one",
+                    param_hint=f"--{what}-topic",
+                )
+            if file is not None:
+                raise typer.BadParameter("a topic or a file, not both", param_hint=f"--{what}-file")
+            uses[topic] = what
+        if self.changes_format is not None and not self.feeds:
             raise typer.BadParameter(
-                f"{topic} is the topic of {uses[topic]}: name another one",
-                param_hint="--results-topic",
+                "it is of the edge feed: give --changes-topic or --changes-file",
+                param_hint="--changes-format",
             )
-        if topic is not None and self.results_file is not None:
-            raise typer.BadParameter("a topic or a file, not both", param_hint="--results-file")
 
     def outputs(self, source: Any) -> dict[str, Any]:
-        """The settings for replies, dead letters and results that were given."""
+        """The settings for replies, dead letters, results and the edge feed that were given."""
         replies, letters = self.reply_topics, self.dead_letter_topic
         settings: dict[str, Any] = {}
         if replies:
@@ -176,7 +205,16 @@ class EndpointOptions:
         if self.publishes:
             topic = self.results_topic
             settings["results"] = self.results_file if topic is None else (source.sink(), topic)
+        if self.feeds:
+            topic = self.changes_topic
+            settings["changes"] = self.changes_file if topic is None else (source.sink(), topic)
+            settings |= given({"changes_format": self.changes_format})
         return settings
+
+    @property
+    def feeds(self) -> bool:
+        """Whether the edge feed leaves."""
+        return self.changes_topic is not None or self.changes_file is not None
 
     @property
     def publishes(self) -> bool:

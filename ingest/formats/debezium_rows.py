@@ -412,9 +412,9 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
             rows = [nothing if each is None else each for each in rows]
         return sets, rows, [at for at, op in enumerate(ops) if op not in _INSERTIONS]
 
-    return _Form(
-        kind, opened, lambda event: event.before, ("after", "before"), *columns
-    ).decoding(kind)
+    return _Form(kind, opened, lambda event: event.before, ("after", "before"), *columns).decoding(
+        kind
+    )
 
 
 def _flat(reader: ChangeReader, vertex: Any) -> _Form:

@@ -100,7 +100,8 @@ class RecordReader:
     last number of each producer in a partition. first: judges the first records; None: nobody
     does; it is told of bad ones and of repeats here, of others by who takes them. check: raises
     RecordError for a record that cannot be served. rows: of tables, if these are remembered.
-    is_alone: whether all updates come from one topic."""
+    is_alone: whether all updates come from one topic. decoder: reads records; None: they are in our
+    forms."""
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class RecordReader:
         check: Callable[[Record], None] = lambda record: None,
         rows: TableRows | None = None,
         is_alone: bool = False,
+        decoder: Callable[[bytes], Record] | None = None,
     ) -> None:
         self.duplicates = 0  # records dropped because they were sent before
         self.skipped: Counter[str] = Counter()  # records of Debezium that are about no row
@@ -122,13 +124,17 @@ class RecordReader:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._check = check
+        self._decoder = decoder
         self._producers = Counter(partition for partition, _ in self.seen)
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
     def read(self, polled: Polled) -> Iterator[ReadRecords]:
         """All that was polled from one place, in order. Raises AllRecordsBad."""
         partition, offset, value = polled.partition, polled.offset, polled.value
-        if isinstance(value, Values):
+        if isinstance(value, Values) and self._decoder is not None:
+            for at, one in enumerate(value, offset):
+                yield self._one(partition, at, one)
+        elif isinstance(value, Values):
             for stretch in self._stretches(partition.topic, value):
                 yield from self._stretch(polled, value, stretch)
         elif isinstance(value, Columns):
@@ -187,8 +193,7 @@ class RecordReader:
             elif isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
             else:
-                fields = fields_of(self._readers.records, partition.topic)
-                record = decode_record(value, names=self._readers.names, fields=fields)
+                record = self._decoded(partition.topic, value)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
@@ -236,6 +241,12 @@ class RecordReader:
         except RecordError:
             rows.revert()
             raise
+
+    def _decoded(self, topic: str, value: bytes) -> Record:
+        if self._decoder is not None:
+            return self._decoder(value)
+        fields = fields_of(self._readers.records, topic)
+        return decode_record(value, names=self._readers.names, fields=fields)
 
     def reject(
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str

@@ -10,7 +10,7 @@ pipeline's journal holds the one that counted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from uuid import UUID
 from lpma.batch.columns import Columns
 
 from ..errors import IdentityError, OffsetError
-from ..types import Partition, Polled, Sink
+from ..types import Partition, Polled, Record, Sink
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -157,6 +157,9 @@ class Source(ABC):
     names: bool = False  # whether the vertices of decoded rows go by names
     mirrors: bool = False  # whether each edge comes in both directions, as its file says
     can_wake: bool = False  # whether `wake` does anything
+    cuts_batches: bool = False  # whether its records say where batches end: `types.Record.closes`
+    read_only: str | None = None  # why nobody may append to it, for those who would
+    decoder: Callable[[bytes], Record] | None = None  # of its records; None: as the settings say
 
     @abstractmethod
     def poll(self, max_records: int, timeout: float) -> list[Polled]:
