@@ -233,10 +233,10 @@ def as_lines(values: Values) -> bytes | None:
 
 
 def _brackets(data: Array) -> Array:
-    """The places of { and [ in these bytes. In blocks: what is made on the way stays in the cache,
-    and takes a fifth of the time."""
+    """The places of { and [ in these bytes, which differ in one bit. In blocks: what is made on the
+    way stays in the cache, which takes a fifth of the time."""
     return np.concatenate([
-        start + np.flatnonzero((data[start : start + _BLOCK] & 0xDF) == ord("["))  # { has a bit more
+        start + np.flatnonzero((data[start : start + _BLOCK] & 0xDF) == ord("["))
         for start in range(0, len(data), _BLOCK)
     ])  # fmt: skip
 
