@@ -372,8 +372,8 @@ class ChangeReader:
 
     def event(self, value: bytes | None, key: bytes) -> Event | Skipped:
         """What a record says. value: None of one that has none. Raises RecordError."""
-        parts, types = ({}, NO_SCHEMA) if value is None else _opened(parts_of(value))
-        if not parts:
+        parts, types = (None, NO_SCHEMA) if value is None else _opened(parts_of(value))
+        if parts is None:
             if self.table.on_tombstone == "ignore":
                 return Skipped("tombstone")
             if not key:
@@ -705,12 +705,13 @@ def _said(name: str, read: Callable[..., Any], value: Any, type: ColumnType | No
         raise RecordError(f"{name}: {error}", error.kind) from None
 
 
-def _opened(parts: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], Mapping[str, Types]]:
-    """The payload of a record that stands beside its schema, and what the schema says."""
+def _opened(parts: Mapping[str, bytes]) -> tuple[Mapping[str, bytes] | None, Mapping[str, Types]]:
+    """The payload of a record that stands beside its schema (None: null), and what the schema
+    says."""
     if parts.keys() != {"schema", "payload"}:
         return parts, NO_SCHEMA
     types = types_of(parts["schema"])
-    return ({} if parts["payload"] == b"null" else parts_of(parts["payload"])), types
+    return (None if parts["payload"] == b"null" else parts_of(parts["payload"])), types
 
 
 def _joined(parts: Mapping[str, bytes]) -> bytes:

@@ -225,25 +225,25 @@ class Batcher:
         most so many queries that are asked; and the pieces without operations before or directly
         after them. REQUIRES: operations >= 0."""
         taken: list[BufferedRows] = []
-        left = operations
+        done = 0
         while self.pieces:
             piece = self.pieces[0]
-            if len(piece) and (left <= 0 or (piece.is_asked and queries == 0)):
+            if len(piece) and (done >= operations or (piece.is_asked and queries == 0)):
                 break
-            if piece.is_change and left < len(piece) and left < operations:
+            if piece.is_change and done and done + len(piece) > operations:
                 break
             self.pieces.popleft()
-            if len(piece) > left and not piece.is_change:
-                piece, rest = piece.split(left)
+            if len(piece) > max(0, operations - done) and not piece.is_change:
+                piece, rest = piece.split(operations - done)
                 self.pieces.appendleft(rest)
             taken.append(piece)
-            left -= len(piece)
+            done += len(piece)
             if piece.query is not None:
                 queries -= piece.is_asked
                 self.queries -= piece.is_asked
                 self.query_stamps.popleft()
-        self.operations -= operations - left
-        return _joined(taken, operations - left, self.by_arrival)
+        self.operations -= done
+        return _joined(taken, done, self.by_arrival)
 
 
 def _joined(taken: list[BufferedRows], operations: int, by_arrival: bool) -> StreamBatch:

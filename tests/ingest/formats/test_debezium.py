@@ -125,6 +125,7 @@ def test_what_an_event_does(
         (FOLLOWS, event("c", None, {"who": 1, "whom": 2}), KEY, "w: the row has no such column"),
         (FOLLOWS, event("c", None, {**ROW, "w": "AfQ="}), KEY, "decimal.handling.mode"),
         (FOLLOWS, event("x", None, ROW), KEY, "op"),
+        (FOLLOWS, b"{}", KEY, "who: the row has no such column"),
         (FOLLOWS, b"Struct{id=1}", KEY, "JSON"),
         (FOLLOWS, event("c", None, ROW), b"Struct{id=1}", "JSON"),
     ],
