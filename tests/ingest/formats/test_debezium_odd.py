@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import lpma
-from ingest import Debezium, Fields, Pipeline, SqliteLog
+from ingest import DeadLetter, Debezium, Fields, Pipeline, SqliteLog
 from tests.support.cdc.cases import weights_of
-from tests.support.topics import dead_letters
 
 ENDS = Debezium(Fields("src", "dst", weight="w"))
 SUM = Debezium(Fields("src", "dst", weight="w"), on_repeat="sum")
@@ -53,14 +52,17 @@ def read(
     records: Any, told: list[Told], names: bool = True
 ) -> tuple[dict[Any, float], dict[int, str]]:
     """The edges that are left, and why records were refused, by offset."""
-    with SqliteLog(":memory:") as log:
+    with SqliteLog(":memory:", topics=("shop.t",)) as log:
+        log.create_topic("shop.t")
         values = [None if each.none else _bytes(each.value) for each in told]
         keys = [None if each.key is None else _bytes(each.key) for each in told]
-        log.produce_many("updates", values, keys=keys)
-        graph = lpma.Graph(device="cpu", weight="float64", names=names)
-        with Pipeline(log, graph, records=records, names=names) as pipeline:
+        log.produce_many("shop.t", values, keys=keys)
+        graph = lpma.Graph(device="cpu", weight_dtype="float64", names=names)
+        letters: list[DeadLetter] = []
+        given: Any = {"records": records, "names": names, "dead_letters": letters.append}
+        with Pipeline(log, graph, **given) as pipeline:
             pipeline.run("end")
-        return weights_of(graph), {letter.offset: letter.reason for letter in dead_letters(log)}
+        return weights_of(graph), {letter.offset: letter.reason for letter in letters}
 
 
 def _bytes(value: Any) -> bytes:
@@ -119,12 +121,21 @@ UNDERSTOOD: dict[str, tuple[Any, list[Told], dict[Any, float]]] = {
     "a large row": (
         ENDS, [changed(ends(1, 2), "c", None, row(1, 2, 3.0, blob="x" * 900_000))], {(1, 2): 3.0},
     ),
-    "a column that comes later, and one that goes": (
+    "a column that comes later, and the others in another order": (
         ENDS,
-        [changed(ends(1, 2), "c", None, {"src": 1, "dst": 2}),
-         changed(ends(1, 2), "u", {"src": 1, "dst": 2}, row(1, 2, 5.0, extra=[1])),
-         changed(ends(3, 4), "c", None, {"dst": 4, "src": 3})],
-        {(1, 2): 5.0, (3, 4): 1.0},
+        [made(1, 2), changed(ends(1, 2), "u", row(1, 2), row(1, 2, 5.0, extra=[1])),
+         changed(ends(3, 4), "c", None, {"w": 2.0, "note": "", "dst": 4, "src": 3})],
+        {(1, 2): 5.0, (3, 4): 2.0},
+    ),
+    "sums, where before holds the key alone": (
+        SUM,
+        [changed({"id": 1}, "c", None, row(1, 2, 3.0, id=1), "postgresql"),
+         changed({"id": 2}, "c", None, row(1, 2, 4.0, id=2), "postgresql"),
+         changed({"id": 3}, "c", None, row(1, 2, 8.0, id=3), "postgresql"),
+         changed({"id": 1}, "d", {"id": 1, "src": 0, "dst": 0, "w": 0.0}, None, "postgresql"),
+         changed({"id": 2}, "u", None, row(7, 8, 4.0, id=2), "postgresql"),
+         changed({"id": 9}, "d", {"id": 9}, None, "postgresql")],
+        {(1, 2): 8.0, (7, 8): 4.0},
     ),
     "full and flattened envelopes in one topic": (
         ENDS,
@@ -195,10 +206,7 @@ PLACEHOLDER = "__debezium_unavailable_value"
 KEY_ONLY = {"id": 1, "src": 0, "dst": 0, "w": 0.0}  # NOT NULL columns, REPLICA IDENTITY DEFAULT
 
 REFUSED: dict[str, tuple[Any, Told, str]] = {
-    "a before that holds the key alone": (
-        SUM, changed({"id": 9}, "d", {"id": 9}, None, "postgresql"), "REPLICA IDENTITY",
-    ),
-    "the same with last": (
+    "a before that holds the key alone, with last": (
         LAST, changed({"id": 9}, "d", {"id": 9}, None, "postgresql"), "REPLICA IDENTITY",
     ),
     "an update without before, with last": (
@@ -214,8 +222,13 @@ REFUSED: dict[str, tuple[Any, Told, str]] = {
         ENDS, changed({"id": 9}, "c", None, row(1, 2, id=9)), "on.repeat",
     ),
     "no such column": (ENDS, changed(ends(1, 2), "c", None, {"a": 1, "b": 2}), "src"),
-    "a column that was renamed": (
-        ENDS, changed({"from": 1, "dst": 2}, "c", None, {"from": 1, "dst": 2}), "src",
+    "a column of the key that was renamed": (
+        ENDS, changed({"from": 1, "dst": 2}, "c", None, {"from": 1, "dst": 2}), "dst, from",
+    ),
+    "a column that was dropped": (ENDS, changed(ends(1, 2), "c", None, ends(1, 2)), "w"),
+    "no such column, flattened": (ENDS, Told(ends(1, 2), {"a": 1, "b": 2}), "src"),
+    "no such column, flattened, with what the transform adds": (
+        ENDS, Told(ends(1, 2), {"a": 1, "__op": "c", "__deleted": "false"}), "src",
     ),
     "a truth value as an end": (ENDS, made(True, 2), "src"),
     "an object as an end": (ENDS, made({"value": 1, "set": True}, 2), "src"),
@@ -230,9 +243,7 @@ REFUSED: dict[str, tuple[Any, Told, str]] = {
     ),
     "no op that there is": (ENDS, changed(ends(1, 2), "x", None, row(1, 2)), "op"),
     "a creation of nothing": (ENDS, changed(ends(1, 2), "c", None, None), "after"),
-    "an end without a row": (
-        ENDS, changed(None, "d", None, None), "before",
-    ),
+    "a deletion of nothing": (LAST, changed(None, "d", None, None), "which edge"),
     "a change of the schema": (
         ENDS, Told({"databaseName": "shop"}, {"databaseName": "shop", "ddl": "CREATE TABLE t ()"}),
         "",

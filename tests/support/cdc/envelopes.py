@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from .database import DAY_MS, Change, Row, Table
 
@@ -42,6 +42,7 @@ TIMES: dict[Times, tuple[str, str]] = {  # the schema's type and name
 WHOLE_DAYS = ("days", "connect days", "iso date")
 
 Deletes = Literal["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"]
+DELETES: tuple[Deletes, ...] = get_args(Deletes)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 A row is an edge where both ends are there and its amount is above 0; an amount that is NULL is 1.
 Where rows share their ends, `on_repeat` says what the edge is: "sum", the sum of their amounts,
-gone with the last of them; or "last", what the last change of any of them left.
+where that is above 0, gone with the last of them; or "last", what the last change of any of them
+left.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ def summed(rows: Rows, table: Table) -> Weights:
     found: Weights = {}
     for row in rows.values():
         ends, amount = ends_of(row, table), amount_of(row, table)
-        if ends is not None and amount > 0:
+        if ends is not None:
             found[ends] = found.get(ends, 0.0) + amount
-    return found
+    return {ends: weight for ends, weight in found.items() if weight > 0}
 
 
 def after_each(
