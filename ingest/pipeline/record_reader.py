@@ -5,7 +5,7 @@ pipeline (`record_decoder.py`), and all that a repartitioning reads by (`ingest/
     2. repeats     a record that its producer sent before is dropped
 
 Idea: rows at consecutive offsets are read together, as columns (`formats/row_reader.py`, and
-`formats/debezium_rows.py` of changes of a table), and stay together; any other record is read by
+`formats/debezium/rows.py` of changes of a table), and stay together; any other record is read by
 itself. Each is judged as it would be alone, and depends on the earlier records only, so a replay
 decides alike.
 """
@@ -26,8 +26,8 @@ from lpma.names import Column
 
 from ..errors import RecordError
 from ..fields import Debezium, Records, fields_of, records_of
-from ..formats.debezium import ChangeReader, Event, Skipped
-from ..formats.debezium_rows import ChangeRows
+from ..formats.debezium.changes import ChangeReader, Event, Skipped
+from ..formats.debezium.rows import ChangeRows
 from ..formats.encode import encode_record
 from ..formats.mapped import is_msgpack
 from ..formats.records import decode_record
@@ -181,6 +181,7 @@ class RecordReader:
         self, partition: Partition, offset: int, value: bytes | Rejected, key: bytes = b""
     ) -> ReadRecords:
         table, changes = self._table(partition.topic), 0
+        raw = value.value if isinstance(value, Rejected) else value
         try:
             if table is not None and (value == NO_VALUE or not _is_ours(value)):
                 record, changes = self._change(table, partition.topic, value, key)
@@ -195,15 +196,14 @@ class RecordReader:
         except RecordError as error:
             if changes and self._rows is not None:
                 self._rows.revert()
-            raw = value.value if isinstance(value, Rejected) else value
             self.reject(partition, offset, str(error), raw, error.kind)
             return ReadRecords(partition, offset)
         if producer is None:
-            return ReadRecords(partition, offset, record, (value,), changes=changes)
+            return ReadRecords(partition, offset, record, (raw,), changes=changes)
         if not self._is_new(partition, producer):
             self._note_repeat(partition, offset)
             return ReadRecords(partition, offset)
-        return ReadRecords(partition, offset, record, (value,), producers=(producer,))
+        return ReadRecords(partition, offset, record, (raw,), producers=(producer,))
 
     # Changes of tables -----------------------------------------------------------------------
 

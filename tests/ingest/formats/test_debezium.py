@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest import Debezium, Fields, PipelineError, RecordError
-from ingest.formats.debezium import UNAVAILABLE, ChangeReader, Skipped
-from ingest.formats.debezium_rows import ChangeRows
+from ingest.formats.debezium.changes import ChangeReader, Skipped
+from ingest.formats.debezium.rows import ChangeRows
+from ingest.formats.debezium.values import UNAVAILABLE
 from ingest.formats.row_reader import with_names
 from ingest.types import Record, Values
 from lpma import Kind
@@ -216,8 +217,9 @@ def test_tombstones_delete_if_that_is_said() -> None:
 
 def test_a_truncation_is_an_expiry_of_all_where_nothing_else_is_read() -> None:
     truncation = event("t")
-    ((kind, *_, time),) = read(FOLLOWS, truncation, topic="shop.public.follows")
-    assert (kind, time) == (Kind.EXPIRE, 2**63 - 1)
+    assert read(FOLLOWS, truncation, topic="shop.public.follows") == [
+        (Kind.EXPIRE, 0, None, None, 2**63 - 1)
+    ]
     with pytest.raises(RecordError, match="cannot be known"):
         read(FOLLOWS, truncation, topic="shop.public.all_tables")
     beside_others = ChangeReader(FOLLOWS, False, "follows")
@@ -264,15 +266,17 @@ def by_columns(
     return found
 
 
-odd = st.sampled_from([None, True, 2.0, -1, 2**40, "", "a", "2020-01-01", UNAVAILABLE, {}, [],
-                       {"scale": 0, "value": "AQ=="}, "AQ==", 1e31])  # fmt: skip
+odd: st.SearchStrategy[Any] = st.sampled_from([
+    None, True, 2.0, -1, 2**40, "", "a", "2020-01-01", UNAVAILABLE, {}, [],
+    {"scale": 0, "value": "AQ=="}, "AQ==", 1e31,
+])  # fmt: skip
 ends = st.integers(0, 3) | st.sampled_from(["ann", "bob", 0]) | odd
 rows = st.fixed_dictionaries(
     {"id": st.integers(0, 9), "who": ends, "whom": ends},
     optional={"w": st.floats(0, 9) | st.integers(-1, 9) | odd, "at": st.integers(0, 99) | odd,
               "op": st.just("c"), "note": st.just("x" * 300)},
 )  # fmt: skip
-types = st.sampled_from([
+types: st.SearchStrategy[dict[str, Any]] = st.sampled_from([
     {}, {"w": {"name": DECIMAL, "parameters": {"scale": "1"}}},
     {"at": {"name": "io.debezium.time.Date"}, "who": {"name": DECIMAL}},
     {"at": {"name": "io.debezium.time.MicroTimestamp"}}, {"who": {"name": 5}},
@@ -292,9 +296,9 @@ def records(draw: st.DrawFn) -> tuple[bytes, bytes]:
         source = draw(st.just({"connector": "postgresql", "ts_ms": 5}) | st.none() | st.just({}) |
                       st.just({"connector": "mysql", "ts_ms": "2020-01-01"}))  # fmt: skip
         content = {"before": before, "after": after, "source": source, "op": op}
-        content |= draw(st.just({}) | st.just({"ts_ms": 6}))
+        content |= draw(st.sampled_from([{}, {"ts_ms": 6}]))
     else:
-        content = row | draw(st.just({}) | st.just({"__op": op}))
+        content = row | draw(st.sampled_from([{}, {"__op": op}]))
         content |= draw(st.sampled_from([{}, {"__deleted": "true"}, {"__deleted": False},
                                          {"__source_ts_ms": 5}]))  # fmt: skip
     value = json.dumps(content).encode()
