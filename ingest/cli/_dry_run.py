@@ -110,4 +110,7 @@ def _resumed(stream: Stream, source: Any, settings: dict[str, Any]) -> tuple[Dry
     if report.resume is None and not checkpointing.accept_journal_loss:
         raise CheckpointError(f"{checkpoint}: a resume is refused: {report.refusal}")
     own, gaps = verify_and_seek(opened.state, source, settings, checkpointing.accept_gap)
-    return DryRun(source, opened.graph, own, opened.state, answers=stream.origin.is_log), gaps
+    run = DryRun(
+        source, opened.graph, own, opened.state, answers=stream.origin.is_log, checkpoint=checkpoint
+    )
+    return run, gaps

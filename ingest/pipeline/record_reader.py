@@ -29,6 +29,7 @@ from ..formats.encode import encode_record
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, Stretch
+from ..registry.envelope import Envelopes, id_of, in_stretches
 from ..types import NO_UPDATES, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
 from .outputs import FirstRecords, Outputs
@@ -93,7 +94,8 @@ class RecordReader:
     """Reads the records of one stream. records, names: how, as `RecordSettings` has it. seen: the
     last number of each producer in a partition. first: judges the first records; None: nobody
     does; it is told of bad ones and of repeats here, of others by who takes them. check: raises
-    RecordError for a record that cannot be served."""
+    RecordError for a record that cannot be served. envelopes: unwraps records in Confluent's
+    envelope."""
 
     def __init__(
         self,
@@ -103,9 +105,11 @@ class RecordReader:
         outputs: Outputs,
         first: FirstRecords | None = None,
         check: Callable[[Record], None] = lambda record: None,
+        envelopes: Envelopes | None = None,
     ) -> None:
         self.duplicates = 0  # records dropped because they were sent before
         self.seen = dict(seen)  # as of what was read
+        self.envelopes = envelopes or Envelopes(None, records)
         self._readers = RowReaders(records, names)
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
@@ -113,26 +117,58 @@ class RecordReader:
         self._producers = Counter(partition for partition, _ in self.seen)
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
-    def read(self, polled: Polled) -> Iterator[ReadRecords]:
-        """All that was polled from one place, in order. Raises AllRecordsBad."""
+    def read(self, polled: Polled, stamp: int) -> Iterator[ReadRecords]:
+        """All that was polled from one place, in order. stamp: decides which schemas there are.
+        Raises AllRecordsBad. REQUIRES: `envelopes.ready`."""
         partition, offset, value = polled.partition, polled.offset, polled.value
         if isinstance(value, Values):
-            for stretch in self._readers.of(partition.topic).stretches(value):
-                yield from self._stretch(polled, value, stretch)
+            for part in in_stretches(value):
+                some = polled._replace(offset=offset + part.start)
+                values = value[part.start : part.stop]
+                if part.id is not None:
+                    yield from self._enveloped(some, values, part.id, stamp)
+                    continue
+                for stretch in self._readers.of(partition.topic).stretches(values):
+                    yield from self._stretch(some, values, stretch, stamp)
         elif isinstance(value, Columns):
             names = Names(value.src, value.dst) if self._readers.names else None
             yield ReadRecords(partition, offset, Record(value, names=names), counts_rows=True)
         else:
-            yield self._one(partition, offset, value)
+            yield self._one(partition, offset, value, stamp)
 
-    def _stretch(self, polled: Polled, values: Values, stretch: Stretch) -> Iterator[ReadRecords]:
+    def _enveloped(
+        self, polled: Polled, values: Values, id: int, stamp: int
+    ) -> Iterator[ReadRecords]:
+        """Many records in the envelope, of one schema. Where they cannot be unwrapped together, the
+        halves."""
+        topic = polled.partition.topic
+        try:
+            unwrapping = self.envelopes.unwrapping(topic, id, stamp)
+            inner = unwrapping.many(values)
+        except RecordError:  # each says why
+            unwrapping, inner = None, None
+        if unwrapping is not None and inner is not None:
+            for stretch in self._readers.of(topic, unwrapping.fields).stretches(inner):
+                yield from self._stretch(polled, values, stretch, stamp)
+        elif unwrapping is None or len(values) == 1:
+            for at, value in enumerate(values, polled.offset):
+                yield self._one(polled.partition, at, value, stamp)
+        else:
+            half = len(values) // 2
+            yield from self._enveloped(polled, values[:half], id, stamp)
+            behind = polled._replace(offset=polled.offset + half)
+            yield from self._enveloped(behind, values[half:], id, stamp)
+
+    def _stretch(
+        self, polled: Polled, values: Values, stretch: Stretch, stamp: int
+    ) -> Iterator[ReadRecords]:
         """A stretch of many records: rows by column, others one by one."""
         partition, offset = polled.partition, polled.offset + stretch.start
         values = values[stretch.start : stretch.stop]
         producers = [Producer(*each) for each in stretch.producers or ()]
         if stretch.rows is None or not self._remembers(partition, producers):
             for at, value in enumerate(values, offset):
-                yield self._one(partition, at, value)
+                yield self._one(partition, at, value, stamp)
             return
         record = Record(stretch.rows)
         found = ReadRecords(partition, offset, record, values, True, stretch.ends, producers)
@@ -148,12 +184,17 @@ class RecordReader:
                 self._note_repeat(partition, at)
                 yield ReadRecords(partition, at)
 
-    def _one(self, partition: Partition, offset: int, value: bytes | Rejected) -> ReadRecords:
+    def _one(
+        self, partition: Partition, offset: int, value: bytes | Rejected, stamp: int
+    ) -> ReadRecords:
         try:
             if isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            fields = fields_of(self._readers.records, partition.topic)
-            record = decode_record(value, names=self._readers.names, fields=fields)
+            data, fields = value, fields_of(self._readers.records, partition.topic)
+            if (id := id_of(value)) is not None:
+                unwrapping = self.envelopes.unwrapping(partition.topic, id, stamp)
+                data, fields = unwrapping.one(value), unwrapping.fields
+            record = decode_record(data, names=self._readers.names, fields=fields)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)

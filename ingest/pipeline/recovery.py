@@ -45,6 +45,7 @@ from lpma.batch.columns import Columns
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
 from ..formats.records import decode_record
+from ..registry.schemas import Schemas
 from ..results.publisher import Publisher
 from ..results.sinks import check_results_topic
 from ..settings import Settings
@@ -105,7 +106,10 @@ def begin(
                 )
             directory.begin_journal()
         vertices = vertices_of(own, graph)
-        return StreamState(source, graph, own, vertices, opened(state, source), directory)
+        return StreamState(
+            source, graph, own, vertices, opened(state, source), directory,
+            schemas=schemas_of(own, directory and directory.path),
+        )  # fmt: skip
     except BaseException:
         if directory is not None:
             directory.close()
@@ -133,8 +137,9 @@ def reopen(
         check_fit(source, graph, own)
         state = opened(found.state, source)
         return StreamState(
-            source, graph, own, vertices, state, directory, found, gaps, accept_journal_loss
-        )
+            source, graph, own, vertices, state, directory, found, gaps, accept_journal_loss,
+            schemas_of(own, directory.path),
+        )  # fmt: skip
     except BaseException:
         directory.close()
         raise
@@ -372,6 +377,16 @@ def why_results_anew(damage: Segment | None, publisher: Publisher | None) -> str
 
 
 # What goes together ---------------------------------------------------------------------------
+
+
+def schemas_of(
+    settings: Settings, directory: Path | None, *, writes: bool = True
+) -> Schemas | None:
+    """The schemas of records in Confluent's envelope, those that are kept in `directory` among
+    them; None: such records are not read."""
+    if not settings.enveloped:
+        return None
+    return Schemas(settings.schema_registry, directory, writes=writes)
 
 
 def check_source(source: object) -> None:
