@@ -101,7 +101,7 @@ class RecordSettings:
     window: Width = None  # edges are kept so long; None: for ever
     window_time: MovedBy = "event"
     max_ahead: Width = "24h"  # how far past the clock an event time may lie; None: anywhere
-    enveloped: bool = False  # whether records in Confluent's envelope are read, by a schema_registry
+    enveloped: bool = False  # whether records in Confluent's envelope are read; so with a registry
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
     def __post_init__(self, ids: Ids | None) -> None:

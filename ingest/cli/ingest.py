@@ -79,6 +79,7 @@ def ingest(
     checkpointing.check(settings)
     settings |= record_options.settings(origin)
     settings |= endpoints.records(settings.get("records", "msgpack"))
+    settings |= endpoints.registry(origin)
     starts = endpoints.starts()
     stream.check()
     track, published, watched = _asked_of_figures(options, endpoints)

@@ -36,8 +36,8 @@ class DryRun:
     graph: says which queries it could answer; of nobody else's, since a window changes it.
     settings: those of the pipeline. answers: whether it would have a sink for replies; nothing else
     about sinks matters. judged: how many records are, at the beginning of a stream. One thread at a
-    time; `stop` may be called from any. checkpoint: where schemas of records in Confluent's envelope
-    may be kept already.
+    time; `stop` may be called from any. checkpoint: where schemas of records in Confluent's
+    envelope may be kept already.
 
     Raises PipelineError if a pipeline would not take these together."""
 

@@ -1,4 +1,4 @@
-"""Records of Avro, read with the schema of whoever wrote them, as JSON that a mapping of fields reads.
+"""Records of Avro, read with the schema of whoever wrote them, as JSON that a mapping reads.
 
 Idea: fastavro decodes a record to a dictionary of Python's, msgspec writes that as JSON, a tenth of
 the work, and from there on it is read like any object of JSON, by the fast reader and the careful
@@ -14,7 +14,7 @@ Tricks. The schema is rewritten before fastavro sees it, to one that lies in the
   fastavro does not say where a record ends, and these bytes do: no record reads into the next
   unnoticed.
 
-Schemas come from elsewhere, so they are bounded: MAX_TYPES with all names resolved, and MAX_NESTING.
+Schemas come from elsewhere, so they are bounded: MAX_TYPES with all names resolved, MAX_NESTING.
 A type that holds itself is refused, since a record of it could nest as deep as it is long, and so
 are arrays whose items have no bytes, of which a few bytes could hold billions.
 """
@@ -49,7 +49,8 @@ _DAY_MS = 86_400_000
 # How times become ms: (multiplied by, divided by), by Avro's name and by Debezium's.
 _TIMES = {
     "date": (_DAY_MS, 1), "io.debezium.time.Date": (_DAY_MS, 1),
-    "timestamp-millis": (1, 1), "local-timestamp-millis": (1, 1), "io.debezium.time.Timestamp": (1, 1),
+    "timestamp-millis": (1, 1), "local-timestamp-millis": (1, 1),
+    "io.debezium.time.Timestamp": (1, 1),
     "timestamp-micros": (1, 1000), "local-timestamp-micros": (1, 1000),
     "io.debezium.time.MicroTimestamp": (1, 1000),
     "timestamp-nanos": (1, 1_000_000), "local-timestamp-nanos": (1, 1_000_000),
@@ -57,7 +58,18 @@ _TIMES = {
     "org.apache.kafka.connect.data.Date": (_DAY_MS, 1),
     "org.apache.kafka.connect.data.Timestamp": (1, 1),
 }  # fmt: skip
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
+# What Connect calls logical types of Avro, with the same units.
+_OF_CONNECT = {
+    "decimal": _DECIMAL, "date": "org.apache.kafka.connect.data.Date",
+    "timestamp-millis": "org.apache.kafka.connect.data.Timestamp",
+    "local-timestamp-millis": "org.apache.kafka.connect.data.Timestamp",
+    "timestamp-micros": "io.debezium.time.MicroTimestamp",
+    "local-timestamp-micros": "io.debezium.time.MicroTimestamp",
+    "timestamp-nanos": "io.debezium.time.NanoTimestamp",
+    "local-timestamp-nanos": "io.debezium.time.NanoTimestamp",
+}  # fmt: skip
 
 Convert = Callable[[Any], Any]
 # What is wanted of a value: all of it (a leaf that a mapping names), or some of its fields.
@@ -195,12 +207,9 @@ class _Parser:
 
 def _logical(schema: Mapping[str, Any]) -> tuple[str | None, int]:
     """The logical type, or what Connect calls it; and the scale of a decimal."""
-    connect = schema.get("connect.name")
-    logical = connect if connect in _TIMES or connect == _VARIABLE_DECIMAL else None
-    if connect == "org.apache.kafka.connect.data.Decimal":
-        logical = "decimal"
+    logical = schema.get("connect.name") or schema.get("logicalType")
     scale = schema.get("scale", (schema.get("connect.parameters") or {}).get("scale", 0))
-    return logical or schema.get("logicalType"), int(scale)
+    return "decimal" if logical == _DECIMAL else logical, int(scale)
 
 
 def wanted(fields: Iterable[str]) -> dict[str, Any]:
@@ -356,23 +365,22 @@ def _nothing(_: Any) -> None:
 def _scalar(of: Type, whole: bool) -> Convert | None:
     """How such a value becomes one of JSON; None: it is one. whole: it is part of something that is
     wanted whole, not a field that a mapping names."""
-    if of.is_time:
-        return _as_time(*_TIMES[str(of.logical)])
     if of.kind in ("float", "double"):
         return _as_float_or_text if whole else _as_float
+    if of.logical == "uuid" and of.size == 16:
+        return _as_uuid
+    if whole:
+        return None
+    if of.is_time:
+        return _as_time(*_TIMES[str(of.logical)])
     if of.kind in ("bytes", "fixed"):
-        if of.logical == "decimal":
-            return _as_decimal(of.scale)
-        if of.logical == "uuid" and of.size == 16:
-            return _as_uuid
-        return None if whole else _refuse_bytes
+        return _as_decimal(of.scale) if of.logical == "decimal" else _refuse_bytes
     return None
 
 
 def _whole(of: Type) -> Convert | None:
-    """How a value that is wanted whole becomes one of JSON."""
-    if of.logical == _VARIABLE_DECIMAL:
-        return _as_variable_decimal
+    """How a value that is wanted whole becomes one of JSON, as Kafka Connect writes it: bytes and
+    decimals in base64, times as they are."""
     if of.kind == "record":
         return _record({name: _whole(each) for name, each in of.parts}, ())
     if of.kind == "union":
@@ -479,19 +487,43 @@ def _union(of: Type, made: Callable[[Type], Convert | None]) -> Convert | None:
     return convert_branch
 
 
+def connect_schema(of: Type) -> bytes:
+    """What `AvroReader` leaves unsaid of values that are wanted whole, as Kafka Connect's JSON says
+    it: what types are called, and the scales of decimals."""
+    return msgspec.json.encode(_connect(of, ""))
+
+
+def _connect(of: Type, field: str) -> dict[str, Any]:
+    branches = [each for _, each in of.parts if each.kind != "null"]
+    if of.kind == "union" and len(branches) == 1:
+        return _connect(branches[0], field)
+    found: dict[str, Any] = {"field": field, "type": "struct" if of.kind == "record" else of.kind}
+    if of.logical is not None:
+        found["name"] = _OF_CONNECT.get(of.logical, of.logical)
+    if of.logical == "decimal":
+        found["parameters"] = {"scale": str(of.scale)}
+    if of.kind == "record":
+        found["fields"] = [_connect(each, name) for name, each in of.parts]
+    return found
+
+
 # Reading -------------------------------------------------------------------------------------
 
 
 class AvroReader:
     """Reads records of one writer's schema to JSON. fields: those that are wanted, by name or
-    dotted path; None: all. Raises SchemaError, PipelineError if fastavro is not installed."""
+    dotted path; None: all, as Kafka Connect writes them beside their schema. Raises SchemaError,
+    PipelineError if fastavro is not installed."""
 
     def __init__(self, of: Type, fields: Iterable[str] | None) -> None:
         avro = _fastavro()
         self._decode = avro.schemaless_reader
         rewriter = _Rewriter()
+        self._before = self._behind = b""
         if fields is None:
             plain, convert = rewriter.all(of), _whole(of)
+            self._before = b'{"schema":%s,"payload":' % connect_schema(of)
+            self._behind = b"}"
         else:
             want = wanted(fields)
             plain, convert = rewriter.some(of, want), _some(of, want)
@@ -518,16 +550,17 @@ class AvroReader:
             raise RecordError("not a record of its schema: bytes are left over", "malformed")
         if not isinstance(value, dict):
             raise RecordError("a record of Avro is a record or a map", "malformed")
-        return msgspec.json.encode(self._convert(value))
+        return self._before + msgspec.json.encode(self._convert(value)) + self._behind
 
     def read_many(self, bodies: Sequence[bytes]) -> bytes | None:
-        """Many records as JSON, one a line; None if some cannot be read, or not in this way."""
+        """Many records as JSON, one a line; None if some cannot be read, or not in this way.
+        REQUIRES: not all fields are wanted."""
         if not self._is_record:
             return None
         data = _varint(len(bodies)) + _MARK.join(bodies) + _MARK + b"\0"
         try:
             rows = self._decode(io.BytesIO(data), self._many)
-            if len(rows) != len(bodies) or any([row.pop(_MARK_FIELD) != _MARK for row in rows]):
+            if len(rows) != len(bodies) or any(row.pop(_MARK_FIELD) != _MARK for row in rows):
                 return None
             return msgspec.json.Encoder().encode_lines(map(self._convert, rows))
         except Exception:  # noqa: BLE001 - as above; each is then read by itself, which says why

@@ -238,9 +238,12 @@ def _checked_url(url: Any, settings: Mapping[str, Any]) -> str:
         raise PipelineError("schema_registry: a URL without ? and #")
     for name, value in settings.items():
         if name not in SETTINGS:
-            raise PipelineError(f"schema_registry: no setting {name!r}: it knows {', '.join(SETTINGS)}")
+            known = ", ".join(SETTINGS)
+            raise PipelineError(f"schema_registry: no setting {name!r}: it knows {known}")
         if not isinstance(value, str) or any(ord(c) < 32 for c in value):
             raise PipelineError(f"schema_registry: {name}: expected text of one line")
+    if not settings.get("token", "").isascii():
+        raise PipelineError("schema_registry: token: expected ASCII")
     if "token" in settings and "user" in settings:
         raise PipelineError("schema_registry: a token, or user and password, not both")
     if "password" in settings and "user" not in settings:

@@ -27,11 +27,13 @@ import numpy as np
 
 from ..errors import RecordError
 from ..fields import Fields, Records, fields_of
+from ..formats.mapped import MAX_MAPPED_BYTES
 from ..types import Polled, Values
 from .avro import AvroReader, SchemaError, Type, parse
 from .schemas import Schemas
 
 HEADER_BYTES = 5
+_MAX_BYTES = HEADER_BYTES + MAX_MAPPED_BYTES
 _FIRST_OF_MSGPACK = 0x80  # no JSON begins so
 
 
@@ -104,8 +106,9 @@ class Envelopes:
         return None if self._schemas is None else self._schemas.trouble()
 
     def unwrapping(self, topic: str, id: int, stamp: int, *, whole: bool = False) -> _Unwrapping:
-        """How records of a topic with this schema are unwrapped. whole: with all of their fields.
-        Raises RecordError if they are not."""
+        """How records of a topic with this schema are unwrapped. whole: with all of their fields,
+        those of Avro as Kafka Connect writes them beside their schema. Raises RecordError if they
+        are not."""
         if self._schemas is None:
             raise RecordError(
                 f"this looks like Confluent's envelope, with schema {id}: give schema_registry, or "
@@ -137,47 +140,50 @@ class Envelopes:
         whole: bool,
     ) -> _Unwrapping:  # fmt: skip
         if kind == "JSON":
-            return _Unwrapping(fields, None)
+            return _Unwrapping(id, fields, None)
         if kind != "AVRO":
             name = {"PROTOBUF": "Protobuf"}.get(kind, kind)
-            raise SchemaError(f"it is one of {name}, which is not read: JSON and Avro are", "unserved")
+            raise SchemaError(
+                f"it is one of {name}, which is not read: JSON and Avro are", "unserved"
+            )
         if id not in self._types:
             self._types[id] = parse(text, references)
         of = self._types[id]
+        if whole:
+            return _Unwrapping(id, fields, AvroReader(of, None))
         names = {name for name in fields.by_role().values() if name is not None}
-        paths = _paths_of_time(fields.time, whole)
-        if any(each.is_time for path in paths for each in of.at(path)):
+        if isinstance(fields.time, str) and any(t.is_time for t in of.at(fields.time.split("."))):
             fields = msgspec.structs.replace(fields, time_unit="ms")
-        return _Unwrapping(fields, AvroReader(of, None if whole else names))
-
-
-def _paths_of_time(name: object, whole: bool) -> list[list[str]]:
-    """Where the time may stand. whole: in a row of a table's change, too."""
-    if not isinstance(name, str):
-        return []
-    path = name.split(".")
-    return [path, *([side, *path] for side in ("before", "after") if whole)]
+        return _Unwrapping(id, fields, AvroReader(of, names))
 
 
 class _Unwrapping:
     """Of records of one topic that have the same schema. fields: the mapping that reads them then.
     avro: None: they are JSON."""
 
-    def __init__(self, fields: Fields, avro: AvroReader | None) -> None:
+    def __init__(self, id: int, fields: Fields, avro: AvroReader | None) -> None:
         self.fields = fields
+        self._id = id
         self._avro = avro
 
     def one(self, value: bytes) -> bytes:
         """What a record holds, as JSON. Raises RecordError."""
+        if len(value) > _MAX_BYTES:
+            raise RecordError(f"{len(value)} bytes: at most {_MAX_BYTES} here", "oversized")
         body = value[HEADER_BYTES:]
         if self._avro is not None:
-            return self._avro.read(body)
+            try:
+                return self._avro.read(body)
+            except RecordError as error:
+                raise RecordError(f"schema {self._id}: {error}", error.kind) from None
         if not body or body[0] >= _FIRST_OF_MSGPACK:
             raise RecordError("not JSON, as its schema has it", "malformed")
         return body
 
     def many(self, values: Values) -> Values | None:
         """The same of many; None if some cannot be unwrapped, or not in this way."""
+        if values.longest > _MAX_BYTES:
+            return None
         data, starts = values.data, values.starts + HEADER_BYTES
         if self._avro is None:
             bodies = Values(data, starts, values.stops, values.times)
