@@ -1,4 +1,6 @@
-"""A schema registry of the tests' own, that speaks Confluent's HTTP interface, with faults. What it answers:
+"""A schema registry of the tests' own, that speaks Confluent's HTTP interface, with faults.
+
+What it answers:
 
     POST /subjects/NAME/versions        registers a schema: its id; the same one has the same id
     POST /subjects/NAME                 looks one up
