@@ -544,8 +544,12 @@ class AvroReader:
         try:
             value = self._decode(data, self._one)
         except Exception as error:  # noqa: BLE001 - damaged bytes raise anything in fastavro
-            what = str(error) or type(error).__name__
-            raise RecordError(f"not a record of its schema: {what[:200]}", "malformed") from None
+            what = "its bytes are others"
+            if isinstance(error, EOFError):
+                what = "it ends too early"
+            elif isinstance(error, UnicodeDecodeError):
+                what = "text that is not UTF-8"
+            raise RecordError(f"not a record of its schema: {what}", "malformed") from None
         if data.tell() != len(body):
             raise RecordError("not a record of its schema: bytes are left over", "malformed")
         if not isinstance(value, dict):
