@@ -24,6 +24,7 @@ from ._options import (
     KAFKA_TABLE,
     REGISTRY_TABLE,
     KafkaConfig,
+    SchemaRegistryConfig,
     SchemaRegistryUrl,
     given,
     schema_registry,
@@ -69,6 +70,7 @@ class EndpointOptions:
     kafka_config: KafkaConfig = keyed("kafka.config")
     kafka_settings: Table | None = keyed("kafka.settings", **KAFKA_TABLE)
     schema_registry: SchemaRegistryUrl = keyed("registry.url")
+    registry_config: SchemaRegistryConfig = keyed("registry.config")
     registry_settings: Table | None = keyed("registry.settings", **REGISTRY_TABLE)
     group: str | None = _kafka_option(
         "kafka.group",
@@ -126,9 +128,10 @@ class EndpointOptions:
         """The setting of the schema registry, if one was given. Raises typer.BadParameter."""
         if self.schema_registry is not None and not origin.is_log:
             raise typer.BadParameter("a file has no schemas", param_hint="--schema-registry")
-        return given(
-            {"schema_registry": schema_registry(self.schema_registry, self.registry_settings)}
+        registry = schema_registry(
+            self.schema_registry, self.registry_config, self.registry_settings
         )
+        return given({"schema_registry": registry})
 
     def check(self, origin: Origin) -> None:
         """Raise typer.BadParameter if what leaves cannot go where it was to."""

@@ -103,7 +103,16 @@ SchemaRegistryUrl = Annotated[
         "--schema-registry", metavar="URL", rich_help_panel="The records of a log",
         show_default=False,
         help="Read records in Confluent's envelope, of JSON and Avro, by the schemas of this "
-        "registry. How to sign in stands in registry.settings of a file of settings.",
+        "registry.",
+    ),
+]  # fmt: skip
+SchemaRegistryConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema-registry-config", metavar="FILE", rich_help_panel="The records of a log",
+        show_default=False,
+        help="How to sign in to it, as --kafka-config: user and password, or token; ssl_cafile, "
+        "ssl_certfile, ssl_keyfile, ssl_password. 'password_file = PATH' reads one from a file.",
     ),
 ]  # fmt: skip
 _REGISTRY_SECRET = re.compile("password|^token")
@@ -122,25 +131,30 @@ def _registry_without_secret(table: Table) -> Table:
 
 
 REGISTRY_TABLE = {
-    "help": "How to sign in to the schema registry: user and password, or token; and "
-    "ssl_cafile, ssl_certfile, ssl_keyfile, ssl_password. ${NAME} is taken from the environment, "
-    "and a secret only from there or from a file: password_file = PATH.",
+    "help": "What registry.config says, here: user and password, or token; ssl_cafile, "
+    "ssl_certfile, ssl_keyfile, ssl_password. ${NAME} is taken from the environment, and a secret "
+    "only from there or from a file: password_file = PATH.",
     "check": _registry_without_secret,
 }
 
 
-def schema_registry(url: str | None, table: Table | None) -> SchemaRegistry | None:
-    """The registry of a command's options; None: it has none. Raises typer.BadParameter."""
+def schema_registry(
+    url: str | None, config: Path | None, table: Table | None = None
+) -> SchemaRegistry | None:
+    """The registry of a command's options; None: it has none. config, table: how to sign in, in a
+    file of its own and in the command's file. Raises typer.BadParameter."""
     from ..registry.client import SchemaRegistry
-    from ..sources.kafka.config import settings_of
+    from ..sources.kafka.config import read_settings, settings_of
 
     if url is None:
-        if table is not None:
-            raise typer.BadParameter("registry.settings needs it", param_hint="--schema-registry")
+        if config is not None or table is not None:
+            raise typer.BadParameter(
+                "registry.config and registry.settings need it", param_hint="--schema-registry"
+            )
         return None
-    settings = {}
+    settings = {} if config is None else read_settings(config)
     if table is not None:
-        settings = settings_of(table.content, table.path, table.key, _REGISTRY_SECRET)
+        settings |= settings_of(table.content, table.path, table.key, _REGISTRY_SECRET)
     try:
         return SchemaRegistry(url, settings=settings)
     except PipelineError as error:

@@ -36,6 +36,10 @@ from .outputs import FirstRecords, Outputs
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
+HEADERS = (  # of a record that is in no envelope, beside others
+    " (a schema's id in a header, __value_schema_id, is not read: have the producer put it before "
+    "the value, as is its default)"
+)
 _NOTHING = Record(NO_UPDATES)
 
 
@@ -200,7 +204,10 @@ class RecordReader:
             producer = self._producer(partition, record)
         except RecordError as error:
             raw = value.value if isinstance(value, Rejected) else value
-            self.reject(partition, offset, str(error), raw, error.kind)
+            reason = str(error)
+            if error.kind == "malformed" and self.envelopes.are_read and id_of(raw) is None:
+                reason += HEADERS
+            self.reject(partition, offset, reason, raw, error.kind)
             return ReadRecords(partition, offset)
         if producer is None:
             return ReadRecords(partition, offset, record, (value,))

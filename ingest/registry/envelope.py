@@ -80,6 +80,11 @@ class Envelopes:
         self._types: dict[int, Type] = {}
         self._made: dict[tuple[int, str, bool], _Unwrapping | RecordError] = {}
 
+    @property
+    def are_read(self) -> bool:
+        """Whether there is a registry."""
+        return self._schemas is not None
+
     def ids_in(self, polled: Iterable[Polled]) -> set[int]:
         """The ids of the schemas by which these are read."""
         found: set[int] = set()
