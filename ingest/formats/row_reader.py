@@ -231,7 +231,7 @@ class RowReaders:
 
     def of(self, topic: str, fields: Fields | None = None) -> RowReader:
         """The reader of a topic; fields: its mapping, maybe with another unit of times."""
-        key = topic, fields and fields.time_unit
+        key = topic, None if fields is None else fields.time_unit
         found = self._made.get(key)
         if found is None:
             own = fields_of(self.records, topic) if fields is None else fields

@@ -45,6 +45,7 @@ from lpma.batch.columns import Columns
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
 from ..formats.records import decode_record
+from ..registry.client import checked_registry
 from ..registry.schemas import Schemas
 from ..results.publisher import Publisher
 from ..results.sinks import check_results_topic
@@ -108,7 +109,7 @@ def begin(
         vertices = vertices_of(own, graph)
         return StreamState(
             source, graph, own, vertices, opened(state, source), directory,
-            schemas=schemas_of(own, directory and directory.path),
+            schemas=schemas_of(own, None if directory is None else directory.path),
         )  # fmt: skip
     except BaseException:
         if directory is not None:
@@ -386,7 +387,7 @@ def schemas_of(
     them; None: such records are not read."""
     if not settings.enveloped:
         return None
-    return Schemas(settings.schema_registry, directory, writes=writes)
+    return Schemas(checked_registry(settings.schema_registry), directory, writes=writes)
 
 
 def check_source(source: object) -> None:

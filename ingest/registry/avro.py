@@ -418,7 +418,7 @@ def _some(of: Type, want: Mapping[str, Any]) -> Convert | None:
 
 
 def _at(of: Type, want: Wanted) -> Convert | None:
-    return _leaf(of) if want is LEAF else _some(of, want)
+    return _leaf(of) if want is None else _some(of, want)
 
 
 def _merged(records: Iterable[Type], want: Mapping[str, Any]) -> dict[str, Convert | None]:

@@ -28,7 +28,7 @@ import numpy as np
 from ..errors import RecordError
 from ..fields import Fields, Records, fields_of
 from ..formats.mapped import MAX_MAPPED_BYTES
-from ..types import Polled, Values
+from ..types import Array, Polled, Values
 from .avro import AvroReader, SchemaError, Type, parse
 from .schemas import Schemas
 
@@ -63,7 +63,7 @@ def in_stretches(values: Values) -> Iterator[Enveloped]:
         yield Enveloped(start, stop, int(ids[start]) if within[start] else None)
 
 
-def _ids(values: Values, within: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _ids(values: Values, within: Array) -> Array:
     """int64[n]: the id of each; -1 of one that is in no envelope."""
     data, starts = np.frombuffer(values.data, np.uint8), values.starts[within]
     ids = np.full(len(values), -1, np.int64)

@@ -11,16 +11,19 @@ What it answers:
 
 from __future__ import annotations
 
+import io
 import json
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+
+def _none(path: str) -> None:
+    """No fault."""
 
 
 class Answer(Exception):
@@ -39,7 +42,7 @@ class Registry:
         self.subjects: dict[str, list[int]] = {}
         self.asked: list[str] = []  # paths
         self.authorization: str | None = None  # that is wanted
-        self.fault: Callable[[str], tuple[int, bytes] | None] = lambda path: None
+        self.fault: Callable[[str], tuple[int, bytes] | None] = _none
         self.headers: dict[str, str] = {}  # of an answer that a fault makes
         self.url = ""
         self.next = 1  # id
@@ -165,24 +168,8 @@ def enveloped(id: int, body: bytes) -> bytes:
 
 def avro(schema: Any, row: Any) -> bytes:
     """A record of Avro, as fastavro writes it."""
-    import io
-
     import fastavro
 
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
     return out.getvalue()
-
-
-def slow(seconds: float) -> Callable[[str], None]:
-    """A fault: answers come late."""
-    return lambda path: time.sleep(seconds)
-
-
-def free_port(path: Path) -> int:
-    """A port that nobody listens at. path: of the test, which makes it its own."""
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

@@ -162,7 +162,7 @@ def test_what_is_mapped_is_read_as_fastavro_reads_it(
     parsed = fastavro.parse_schema(schema)
     bodies = [avro(schema, row) for row in rows]
     reader = AvroReader(parse(json.dumps(schema)), fields)
-    each = []
+    each: list[bytes | None] = []
     for body in bodies:
         read = fastavro.schemaless_reader(io.BytesIO(body), parsed)
         wanted = expected(read, fields)
@@ -192,11 +192,11 @@ def test_damaged_records_are_refused_or_records(
     reader = AvroReader(parse(json.dumps(schema)), fields)
     bodies = []
     for row in rows:
-        body = bytearray(avro(schema, row))
+        spoilt = bytearray(avro(schema, row))
         for _ in range(data.draw(st.integers(0, 3))):
-            at = data.draw(st.integers(0, len(body)))
-            body[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
-        bodies.append(bytes(body))
+            at = data.draw(st.integers(0, len(spoilt)))
+            spoilt[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+        bodies.append(bytes(spoilt))
     each: list[bytes | None] = []
     for body in bodies:
         try:

@@ -120,7 +120,11 @@ def test_a_registry_that_is_away_or_slow() -> None:
         SchemaRegistry(url).schema(1)
     with served() as registry:
         late = threading.Event()
-        registry.fault = lambda path: late.wait(60) and None
+
+        def waits(path: str) -> None:
+            late.wait(60)
+
+        registry.fault = waits
         with pytest.raises(AwayError, match="timed out"):
             SchemaRegistry(registry.url, timeout=0.05).schema(1)
         late.set()

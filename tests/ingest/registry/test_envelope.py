@@ -1,4 +1,4 @@
-"""Records in the envelope beside any others: read many at once they are what they are one by one."""
+"""Records in the envelope, beside others: read many at once they are what each is by itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ FIRST = {"type": "record", "name": "E", "fields": [
 LATER = {"type": "record", "name": "E", "fields": [
     {"name": "note", "type": "bytes"}, {"name": "at", "type": ["null", "long", "string"]},
     {"name": "item", "type": ["string", "int"]}, {"name": "user", "type": ["long", "string"]},
-    {"name": "op", "type": {"type": "enum", "name": "Op", "symbols": ["follow", "unfollow"]}}]}  # fmt: skip
+    {"name": "op", "type": {"type": "enum", "name": "Op", "symbols": ["follow", "unfollow"]}},
+]}  # fmt: skip
 AVRO, EVOLVED, JSON, PROTOBUF, BROKEN, NONE = range(1, 7)
 SCHEMAS = {
     AVRO: Schema(AVRO, "AVRO", json.dumps(FIRST)),
@@ -89,8 +90,10 @@ def check(values: list[bytes], fields: Fields | None = FIELDS) -> RecordReader:
     together, apart = reader(fields, known()), reader(fields, known())
     many = [each for read in together.read(Polled(PLACE, 7, Values.of(values)), 5)
             for each in said(read)]  # fmt: skip
-    one_by_one = [each for at, value in enumerate(values, 7)
-                  for read in apart.read(Polled(PLACE, at, value), 5) for each in said(read)]  # fmt: skip
+    one_by_one = [
+        each for at, value in enumerate(values, 7)
+        for read in apart.read(Polled(PLACE, at, value), 5) for each in said(read)
+    ]  # fmt: skip
     assert many == one_by_one
     letters, others = (
         [(d.offset, d.reason, d.kind, d.value) for d in each._outputs.letters]
@@ -167,7 +170,7 @@ def one(value: bytes, fields: Fields | None = FIELDS, schemas: Any = known) -> A
 
 
 def test_a_time_of_a_logical_type_is_ms_whatever_the_unit_of_the_mapping() -> None:
-    row = {"user": "a", "item": "b", "stars": None, "at": 1_700_000_000_123_456}
+    row: dict[str, Any] = {"user": "a", "item": "b", "stars": None, "at": 1_700_000_000_123_456}
     assert one(enveloped(AVRO, avro(FIRST, row))) == ("a", "b", 1.0, 1_700_000_000_123)
     row = {"user": "a", "item": "b", "note": b"", "at": 9, "op": "follow"}
     assert one(enveloped(EVOLVED, avro(LATER, row))) == ("a", "b", 1.0, 9000)  # in the mapping's
@@ -175,6 +178,7 @@ def test_a_time_of_a_logical_type_is_ms_whatever_the_unit_of_the_mapping() -> No
 
 
 def test_what_cannot_be_read_says_why() -> None:
+    row: dict[str, Any] = {"user": "a", "item": "b", "stars": None, "at": 0}
     assert one(enveloped(PROTOBUF, b"")) == (
         "schema 4: it is one of Protobuf, which is not read: JSON and Avro are"
     )
@@ -183,7 +187,7 @@ def test_what_cannot_be_read_says_why() -> None:
     assert "bytes are left over" in one(enveloped(AVRO, b"\2a\2b\0\0x"))
     assert "give schema_registry, or --schema-registry" in one(enveloped(7, b"x"), schemas=None)
     assert "records=Fields(…)" in one(enveloped(JSON, b"{}"), None)
-    large = avro(FIRST, {"user": "a" * (1 << 20), "item": "b", "stars": None, "at": 0})
+    large = avro(FIRST, row | {"user": "a" * (1 << 20)})
     assert "at most" in one(enveloped(AVRO, large))
 
 

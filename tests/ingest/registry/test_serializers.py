@@ -22,17 +22,35 @@ pytest.importorskip("fastavro", reason="pip install 'lpma-graph[registry]'")
 confluent = pytest.importorskip(
     "confluent_kafka.schema_registry", reason="pip install 'confluent-kafka[avro,json,protobuf]'"
 )
-VALUE = pytest.importorskip("confluent_kafka.serialization").SerializationContext("updates", "value")
+VALUE = pytest.importorskip("confluent_kafka.serialization").SerializationContext(
+    "updates", "value"
+)
 
-AVRO = {"type": "record", "name": "Rating", "namespace": "shop", "fields": [
-    {"name": "who", "type": {"type": "record", "name": "User", "fields": [
-        {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
-        {"name": "tags", "type": {"type": "map", "values": "string"}}]}},
-    {"name": "item", "type": ["null", "long", "string"]},
-    {"name": "stars", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9,
-                               "scale": 2}},
-    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-    {"name": "op", "type": {"type": "enum", "name": "Op", "symbols": ["append", "delete"]}}]}
+AVRO = {
+    "type": "record",
+    "name": "Rating",
+    "namespace": "shop",
+    "fields": [
+        {
+            "name": "who",
+            "type": {
+                "type": "record",
+                "name": "User",
+                "fields": [
+                    {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+                    {"name": "tags", "type": {"type": "map", "values": "string"}},
+                ],
+            },
+        },
+        {"name": "item", "type": ["null", "long", "string"]},
+        {
+            "name": "stars",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "op", "type": {"type": "enum", "name": "Op", "symbols": ["append", "delete"]}},
+    ],
+}
 RATING = {"who": {"id": UUID(int=7), "tags": {"a": "b"}}, "item": 9, "stars": Decimal("4.50"),
           "at": datetime(2023, 11, 14, 22, 13, 20, 123_000, UTC), "op": "append"}  # fmt: skip
 OBJECT = {"title": "Rating", "type": "object", "$schema": "http://json-schema.org/draft-07/schema#",

@@ -36,7 +36,8 @@ def row(schema: int, user: str, item: str = "i", stars: float = 1.0) -> bytes:
     return enveloped(schema, avro(SCHEMA, {"user": user, "item": item, "stars": stars}))
 
 
-def edges(graph: Any) -> set[tuple[str, str, float]]:
+def edges(graph: Any) -> set[Any]:
+    """(source, target, weight) of each."""
     src, dst, weight, _ = (np.asarray(each).tolist() for each in graph.snapshot().edges())
     return set(zip(src, dst, weight, strict=True))
 
@@ -59,9 +60,7 @@ def begun(log: SqliteLog, state: Path | None, url: Any, **settings: Any) -> Pipe
     return Pipeline(log, lpma.Graph(names=True, device="cpu"), state, **given)
 
 
-def test_an_outage_is_waited_for_and_nothing_is_dropped(
-    log: SqliteLog, tmp_path: Path
-) -> None:
+def test_an_outage_is_waited_for_and_nothing_is_dropped(log: SqliteLog, tmp_path: Path) -> None:
     with served() as registry:
         id = registry.add(SCHEMA)
         port = int(registry.url.rpartition(":")[2])
@@ -157,9 +156,7 @@ def test_a_schema_that_is_registered_later_changes_no_replay(
         assert (edges(pipeline.graph), pipeline.graph.version) == (found, version)
 
 
-def test_a_past_view_needs_no_registry(
-    log: SqliteLog, tmp_path: Path, registry: Registry
-) -> None:
+def test_a_past_view_needs_no_registry(log: SqliteLog, tmp_path: Path, registry: Registry) -> None:
     id = registry.add(SCHEMA)
     with begun(log, tmp_path / "state", registry.url, checkpoint_interval=1e6) as pipeline:
         for user in "abc":
@@ -259,9 +256,7 @@ def test_kills(tmp_path: Path, registry: Registry) -> None:
         folder.mkdir(exist_ok=True)
         if not (folder / "log").exists():
             shutil.copy(origin, folder / "log")
-        return killed_registry.in_a_process(
-            folder / "log", folder / "state", registry.url, place
-        )
+        return killed_registry.in_a_process(folder / "log", folder / "state", registry.url, place)
 
     whole = run("whole")
     for number, place in enumerate(drawn(rng, whole.calls, soak(5, 200))):
