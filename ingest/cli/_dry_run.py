@@ -112,6 +112,8 @@ def _resumed(stream: Stream, source: Any, settings: dict[str, Any]) -> tuple[Dry
     if report.resume is None and not checkpointing.accept_journal_loss:
         raise CheckpointError(f"{checkpoint}: a resume is refused: {report.refusal}")
     own, gaps = verify_and_seek(opened.state, source, settings, checkpointing.accept_gap)
-    rows = rows_of(own, opened.path.with_name(ROWS))
-    is_log = stream.origin.is_log
-    return DryRun(source, opened.graph, own, opened.state, answers=is_log, rows=rows), gaps
+    run = DryRun(
+        source, opened.graph, own, opened.state, answers=stream.origin.is_log,
+        checkpoint=checkpoint, rows=rows_of(own, opened.path.with_name(ROWS)),
+    )  # fmt: skip
+    return run, gaps

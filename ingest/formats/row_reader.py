@@ -247,12 +247,15 @@ class RowReaders:
     def __init__(self, records: Records, names: bool) -> None:
         self.records = records
         self.names = names
-        self._made: dict[str, RowReader] = {}
+        self._made: dict[tuple[str, str | None], RowReader] = {}
 
-    def of(self, topic: str) -> RowReader:
-        found = self._made.get(topic)
+    def of(self, topic: str, fields: Fields | None = None) -> RowReader:
+        """The reader of a topic; fields: its mapping, maybe with another unit of times."""
+        key = topic, None if fields is None else fields.time_unit
+        found = self._made.get(key)
         if found is None:
-            found = self._made[topic] = RowReader(fields_of(self.records, topic), self.names)
+            own = fields_of(self.records, topic) if fields is None else fields
+            found = self._made[key] = RowReader(own, self.names)
         return found
 
 

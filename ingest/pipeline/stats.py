@@ -161,8 +161,8 @@ class PipelineStats:
         return None if self.checkpoints is None else self.checkpoints.age
 
     def waits_for(self) -> str | None:
-        """What the stream waits for besides its source: something that leaves it to be written.
-        None: nothing, or not for long."""
+        """What the stream waits for besides its source: something that leaves it to be written, or
+        a schema registry. None: nothing, or not for long."""
         publisher = self._results.publisher
         results = None if publisher is None else publisher.trouble()
-        return results or self._outputs.trouble()
+        return results or self._outputs.trouble() or self._decoder.envelopes.trouble()
