@@ -330,7 +330,7 @@ class Pipeline:
                 if callable(until) and until(self):
                     break
                 ends = until == "end" or self.source.bounded
-                if not operations and ends and self.source.at_end():
+                if not operations and ends and self.intake.at_end():
                     self.check_first_records()
                     break
         self._stopping = False

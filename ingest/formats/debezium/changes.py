@@ -20,16 +20,13 @@ missing. A row of which an end is NULL is no edge.
 What several rows with the same ends mean is decided by `Debezium.on_repeat`; with "sum" the rows
 are remembered by their keys (`ingest/state/table_rows.py`), and nothing is asked of `before`.
 
-As in `mapped.py` the columns that are mapped are found as bytes, and the others are passed over,
-whatever they hold. `debezium_rows.py` reads many records at once, with the same result.
+As in `../mapped.py` the columns that are mapped are found as bytes, and the others are passed over,
+whatever they hold. `rows.py` reads many records at once, with the same result.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -39,22 +36,35 @@ from msgspec import UNSET, Raw
 
 from lpma.batch.columns import Columns, Kind
 
-from ..errors import RecordError
-from ..fields import Debezium
-from ..types import NO_UPDATES, Name, Names, Record
-from .kinds import WORDS
-from .mapped import JSON, MAX_MAPPED_BYTES, REFUSED
-from .records import decode_update
-from .times import in_ms
+from ...errors import RecordError
+from ...fields import Debezium
+from ...types import NO_UPDATES, Name, Names, Record
+from ..kinds import WORDS
+from ..mapped import JSON, MAX_MAPPED_BYTES, REFUSED
+from ..records import decode_update
+from ..times import in_ms
+from .values import (
+    NO_TYPES,
+    ColumnType,
+    Types,
+    is_unavailable,
+    time_of,
+    types_of,
+    vertex_of,
+    weight_of,
+)
 
-UNAVAILABLE = "__debezium_unavailable_value"  # of a large column that did not change
 ENVELOPE_TIMES = {name: name[-2:] for of in ("", "source.") for name in
                   (f"{of}ts_ms", f"{of}ts_us", f"{of}ts_ns")}  # fmt: skip
 FLAT_OP, FLAT_DELETED = "__op", "__deleted"
 LAST_TIME = 2**63 - 1  # an expiry of what is older removes every edge
 _MAX_WRAPPED = 4096  # bytes of a value that is an object: a number, an id
-_DAY_MS = 86_400_000
-_EMPTY = frozenset((b"null", b"0", b'""', b"0.0", b"false"))  # what stands for a value not known
+# What stands for a value that is not known: null, or in a column that is NOT NULL the fallback of
+# its type, an empty text, 0 in any form, the epoch.
+_EMPTY = frozenset((
+    b"null", b"0", b"0.0", b"false", b'""', b'"0"', b'"AA=="', b'{"scale":0,"value":"AA=="}', b"{}",
+    b"[]", b'"1970-01-01"', b'"1970-01-01Z"', b'"1970-01-01T00:00:00Z"', b'"00:00:00Z"',
+))  # fmt: skip
 _HINTS = {
     "postgresql": "ALTER TABLE … REPLICA IDENTITY FULL",
     "mysql": "binlog_row_image=FULL", "mariadb": "binlog_row_image=FULL",
@@ -64,26 +74,6 @@ _HINTS = {
     "mongodb": "capture.mode=change_streams_update_full_with_pre_image, and "
                "changeStreamPreAndPostImages of the collection",
 }  # fmt: skip
-# By a schema's name, how many of its units are a millisecond; a day is many.
-_TIMES = {
-    "io.debezium.time.Date": "days", "org.apache.kafka.connect.data.Date": "days",
-    "io.debezium.time.Timestamp": "ms", "org.apache.kafka.connect.data.Timestamp": "ms",
-    "io.debezium.time.MicroTimestamp": "us", "io.debezium.time.NanoTimestamp": "ns",
-    "io.debezium.time.Time": "ms", "org.apache.kafka.connect.data.Time": "ms",
-    "io.debezium.time.MicroTime": "us", "io.debezium.time.NanoTime": "ns",
-}  # fmt: skip
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
-
-
-class ColumnType(NamedTuple):
-    """What a schema says of a column: its name for the type, and the scale of a decimal."""
-
-    name: str
-    scale: int = 0
-
-
-Types = Mapping[str, ColumnType]
-NO_TYPES: Types = {}
 
 
 class Row(NamedTuple):
@@ -223,129 +213,6 @@ def _row(data: bytes | None, types: Types) -> Row | None:
     return Row(data, types)
 
 
-# Schemas -------------------------------------------------------------------------------------
-
-
-@lru_cache(256)
-def types_of(schema: bytes) -> Mapping[str, Types]:
-    """What a schema says: of the rows in an envelope, by "before" and "after"; of the columns of
-    anything else, by "". Raises RecordError."""
-    if schema == b"null":
-        return {}
-    JSON.check_depth(schema)
-    try:
-        fields = msgspec.json.decode(schema, type=_Schema).fields
-    except REFUSED as error:
-        raise RecordError(f"the schema is none of Kafka Connect: {error}", "malformed") from None
-    found: dict[str, Types] = {"": dict(_types(fields, ""))}
-    for part in fields:
-        if part.field in ("before", "after"):
-            found[part.field] = dict(_types(part.fields, ""))
-    return found
-
-
-class _Schema(msgspec.Struct):
-    fields: list[_Schema] = []
-    field: str = ""
-    name: str | None = None
-    parameters: dict[str, Any] | None = None
-
-
-def _types(fields: Iterable[_Schema], path: str) -> Iterator[tuple[str, ColumnType]]:
-    for one in fields:
-        if one.name is not None:
-            scale = str((one.parameters or {}).get("scale", "0"))
-            if not scale.removeprefix("-").isdecimal() or len(scale) > 6:
-                raise RecordError(f"the schema has a scale {scale!r}", "malformed")
-            yield path + one.field, ColumnType(one.name, int(scale))
-        yield from _types(one.fields, f"{path}{one.field}.")
-
-
-# Values --------------------------------------------------------------------------------------
-
-
-def _decimal(value: Any, type: ColumnType | None) -> Any:
-    """The number that a value stands for, as `Decimal`; what is none stays. Raises RecordError."""
-    if isinstance(value, str) and type is not None and type.name == _DECIMAL:
-        return _unscaled(value, type.scale)
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {"scale", "value"} and isinstance(value["scale"], int):
-        return _unscaled(value["value"], value["scale"])
-    if len(value) == 1:
-        ((wrapper, inner),) = value.items()
-        if wrapper in ("$numberLong", "$numberInt", "$numberDecimal", "$numberDouble"):
-            return _number(inner)
-        if wrapper in ("$oid", "$date"):
-            return _decimal(inner, None)
-    raise RecordError("expected a number or text, not an object")
-
-
-def _unscaled(text: Any, scale: int) -> Decimal:
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, TypeError, ValueError):
-        raise RecordError(f"{text!r} is no decimal in base64") from None
-    if len(data) > 64 or abs(scale) > 1000:
-        raise RecordError("a decimal with too many digits")
-    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale)
-
-
-def _number(text: Any) -> Decimal:
-    try:
-        found = Decimal(text)
-    except (InvalidOperation, TypeError, ValueError):
-        raise RecordError(f"{text!r} is no number") from None
-    if not found.is_finite():
-        raise RecordError(f"{text!r} is no finite number")
-    return found
-
-
-def vertex_of(value: Any, type: ColumnType | None = None) -> Any:
-    """The vertex that a value names; None of null. Raises RecordError."""
-    found = _decimal(value, type)
-    if not isinstance(found, Decimal):
-        return found
-    if found != found.to_integral_value() or found.adjusted() > 40:
-        raise RecordError(f"{found} names no vertex: it is not whole")
-    return int(found)
-
-
-def weight_of(value: Any, type: ColumnType | None = None) -> Any:
-    """The weight that a value is, a number or its text; None of null. Raises RecordError."""
-    found = _decimal(value, type)
-    if isinstance(found, str):
-        try:
-            found = _number(found)
-        except RecordError:
-            raise RecordError(
-                f"{found!r} is no number: without their schema decimals in base64 cannot be read: "
-                "decimal.handling.mode=double or string, or schemas.enable=true for values"
-            ) from None
-    return float(found) if isinstance(found, Decimal) else found
-
-
-def time_of(value: Any, unit: str, type: ColumnType | None = None) -> Any:
-    """The time that a value is, in ms; None of null. unit: of an integer without a type. Raises
-    RecordError."""
-    if isinstance(value, dict) and value.keys() == {"$date"}:
-        unit = "ms"
-    found = _decimal(value, type)
-    if isinstance(found, Decimal):
-        found = int(found)
-    if isinstance(found, str):
-        return in_ms(found.removesuffix("Z") if _is_date(found) else found, "ms")
-    unit = unit if type is None else _TIMES.get(type.name, unit)
-    if unit == "days":
-        return found * _DAY_MS if isinstance(found, int) else found
-    return in_ms(found, unit)
-
-
-def _is_date(text: str) -> bool:
-    """Whether this is a date of `io.debezium.time.IsoDate`, which has a zone."""
-    return len(text) == 11 and text[-1] == "Z"
-
-
 # Events --------------------------------------------------------------------------------------
 
 
@@ -372,8 +239,8 @@ class ChangeReader:
 
     def event(self, value: bytes | None, key: bytes) -> Event | Skipped:
         """What a record says. value: None of one that has none. Raises RecordError."""
-        parts, types = ({}, NO_SCHEMA) if value is None else _opened(parts_of(value))
-        if not parts:
+        parts, types = (None, NO_SCHEMA) if value is None else _opened(parts_of(value))
+        if parts is None:
             if self.table.on_tombstone == "ignore":
                 return Skipped("tombstone")
             if not key:
@@ -591,8 +458,9 @@ class ChangeReader:
             return None
         if self.weight is None:
             return Edge(src, dst)
-        value = self._column(row, self.weight, event)
-        return Edge(src, dst, _said(self.weight, weight_of, value, row.types.get(self.weight)))
+        name = str(self.weight)
+        value = self._column(row, name, event)
+        return Edge(src, dst, _said(name, weight_of, value, row.types.get(name)))
 
     def _end(self, row: Row, name: str, event: Event) -> Any:
         return _said(name, vertex_of, self._column(row, name, event), row.types.get(name))
@@ -688,13 +556,6 @@ _WITHOUT_AFTER = {
 }
 
 
-def is_unavailable(value: Any) -> bool:
-    return isinstance(value, str) and value in (UNAVAILABLE, _UNAVAILABLE_64)
-
-
-_UNAVAILABLE_64 = base64.b64encode(UNAVAILABLE.encode()).decode()  # of bytes and decimals
-
-
 def _said(name: str, read: Callable[..., Any], value: Any, type: ColumnType | None) -> Any:
     """What `read` gives, whose error names the column."""
     try:
@@ -703,12 +564,13 @@ def _said(name: str, read: Callable[..., Any], value: Any, type: ColumnType | No
         raise RecordError(f"{name}: {error}", error.kind) from None
 
 
-def _opened(parts: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], Mapping[str, Types]]:
-    """The payload of a record that stands beside its schema, and what the schema says."""
+def _opened(parts: Mapping[str, bytes]) -> tuple[Mapping[str, bytes] | None, Mapping[str, Types]]:
+    """The payload of a record that stands beside its schema (None: null), and what the schema
+    says."""
     if parts.keys() != {"schema", "payload"}:
         return parts, NO_SCHEMA
     types = types_of(parts["schema"])
-    return ({} if parts["payload"] == b"null" else parts_of(parts["payload"])), types
+    return (None if parts["payload"] == b"null" else parts_of(parts["payload"])), types
 
 
 def _joined(parts: Mapping[str, bytes]) -> bytes:

@@ -1,6 +1,6 @@
 """Many change events at once: those that set or delete one edge become columns.
 
-Idea: as in `row_reader.py`, a decoder is made of the topic's mapping. It reads `op`, and of
+Idea: as in `../row_reader.py`, a decoder is made of the topic's mapping. It reads `op`, and of
 `before` and `after` the columns that are mapped, and passes over the rest; of the key it checks
 that it has the columns that the table's key had before. Then each event is told by its values
 alone: what is read or created sets the edge of `after`; an update does if `before` has the same
@@ -28,15 +28,16 @@ from msgspec import Meta, Raw
 
 from lpma.batch.columns import MAX_VERTEX
 
-from ..errors import RecordError
-from ..fields import Debezium
-from ..types import Values
-from .debezium import (
-    FLAT_DELETED,
-    FLAT_OP,
+from ...errors import RecordError
+from ...fields import Debezium
+from ...types import Values
+from ..mapped import JSON, MAX_MAPPED_BYTES, REFUSED
+from ..row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, overlap
+from ..times import in_ms
+from .changes import FLAT_DELETED, FLAT_OP, ChangeReader
+from .values import (
     NO_TYPES,
     UNAVAILABLE,
-    ChangeReader,
     ColumnType,
     Types,
     is_unavailable,
@@ -45,9 +46,6 @@ from .debezium import (
     vertex_of,
     weight_of,
 )
-from .mapped import JSON, MAX_MAPPED_BYTES, REFUSED
-from .row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, overlap
-from .times import in_ms
 
 _SETS = {"c": True, "r": True, "u": True, "d": False}
 _INSERTIONS = ("c", "r")
@@ -412,9 +410,10 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
             rows = [nothing if each is None else each for each in rows]
         return sets, rows, [at for at, op in enumerate(ops) if op not in _INSERTIONS]
 
-    return _Form(kind, opened, lambda event: event.before, ("after", "before"), *columns).decoding(
-        kind
-    )
+    src, dst, weight, time = columns
+    return _Form(
+        kind, opened, lambda event: event.before, ("after", "before"), src, dst, weight, time
+    ).decoding(kind)
 
 
 def _flat(reader: ChangeReader, vertex: Any) -> _Form:
@@ -432,7 +431,8 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         moved = [at for at, row in enumerate(rows) if row.flat_op not in _INSERTIONS]
         return [_flat_sets(row) for row in rows], rows, moved
 
-    return _Form(kind, opened, lambda _: None, ("", ""), *columns).decoding(kind)
+    src, dst, weight, time = columns
+    return _Form(kind, opened, lambda _: None, ("", ""), src, dst, weight, time).decoding(kind)
 
 
 def _flat_sets(row: Any) -> bool | None:
