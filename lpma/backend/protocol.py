@@ -151,7 +151,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         """Sort key operations and find what each does. `strategy` is what `plan` will probably be
         asked for, so that the backend may plan at once.
         [W2] ENSURES: operations of one key are folded, in the order of their places, onto what is
-        stored for it (Definition 2); `tally` is what that comes to.
+        stored for it (Definition 2; `Kind` says what SET is); `tally` is what that comes to.
         [W3] ENSURES: raises BatchError for bad rows that the backend `validates`, and nothing is
         written then. Raises MemoryError."""
 
@@ -384,7 +384,7 @@ class Better(Protocol):
     ) -> Single:  # fmt: skip
         """Apply an update to the key of (src, dst) in `segments` and, unless `back` is None, to
         that of (dst, src) there: an in-store's segments, or the same ones in an undirected graph.
-        kind: an edge's append or deletion, or ADD_VERTEX with dst 2^32 - 1. `from_top`: whether the
+        kind: an update of an edge, or ADD_VERTEX with dst 2^32 - 1. `from_top`: whether the
         strategy of `segments` is top-down; and of `back`.
         [O4] ENSURES: returns (action, why, held, back_held). If it is REFUSED, nothing is
         published: that more than the keys' leaves would have to change, or that a store holds less
