@@ -56,9 +56,11 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "replayed": stats.replayed,
         "queries": stats.queries,
         "duplicates": stats.duplicates,
+        "skipped": dict(stats.skipped),
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
         "results": results_facts(pipeline),
+        "changes": changes_facts(pipeline),
         "unchanged": stats.unchanged.as_dict(),
         "window": stats.window_facts(),
         "expired": stats.expired,
@@ -103,6 +105,22 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
     }
 
 
+def changes_facts(pipeline: Pipeline) -> dict[str, Any] | None:
+    """What was published of the edge feed; None if nothing was to be."""
+    feed = pipeline.feed
+    if feed is None or feed.published is None:
+        return None
+    return {
+        "run": feed.published.run,
+        "begun": feed.begun or None,
+        "records": feed.records,
+        "rows": feed.rows,
+        "repeats": feed.repeats,
+        "waiting": feed.waiting,
+        "seconds": round(pipeline.stats.stages.feed.seconds, 4),
+    }
+
+
 def readable(document: dict[str, Any]) -> dict[str, Any]:
     """A document of `lpma ingest` for people: nested values in words, without what was said before
     or is nothing."""
@@ -114,7 +132,7 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
 
 def _in_words(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
-    for name in ("updates", "refused", "dead_letters", "unchanged", "other_units"):
+    for name in ("updates", "refused", "dead_letters", "skipped", "unchanged", "other_units"):
         if name in rows:
             rows[name] = format_counts(rows[name])
     if rows.get("window") is not None:
@@ -124,6 +142,8 @@ def _in_words(document: dict[str, Any]) -> dict[str, Any]:
             f"{results['records']:,} records of {', '.join(results['figures'])}, "
             f"{results['alerts']:,} alerts, {results['seconds']:.3g} s"
         )
+    if changes := rows.get("changes"):
+        rows["changes"] = f"{changes['rows']:,} in {changes['records']:,} records"
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = format_counts(gaps)
     for letter in rows.pop("examples", []):

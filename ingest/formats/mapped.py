@@ -1,9 +1,9 @@
 """Rows that a topic's mapping reads, one at a time and field by field: objects of JSON, or maps of
 msgpack.
 
-`docs/format.md` is the specification. `ingest.Fields` says which fields mean what; the others are
-passed over, whatever they hold: they need not even be UTF-8. A field that is absent or null is not
-there, and of a field that is repeated the last counts.
+`docs/reference/format.md` is the specification. `ingest.Fields` says which fields mean what; the
+others are passed over, whatever they hold: they need not even be UTF-8. A field that is absent or
+null is not there, and of a field that is repeated the last counts.
 
 Idea: msgspec finds the fields that are mapped, as bytes, and passes over the rest, exactly as it
 does in `row_reader.py`; so both readers take the same records. Each field is then read by itself.
@@ -158,13 +158,18 @@ def _anything(codec: str) -> Any:
     return _CODECS[codec].decoder(Any)
 
 
+def is_msgpack(data: bytes) -> bool:
+    """Whether these bytes begin as a map or an array of msgpack does, and no JSON."""
+    return bool(data) and (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF)
+
+
 def codec_of(data: bytes, fields: Fields) -> Codec | None:
     """The codec by which the mapping reads a record; None: it is in one of our own forms.
 
     A map of msgpack is a row of the mapping if it has one of its fields that rows of ours do not
     have, or if the ends go by our own names; and has no field of what is no row. Raises RecordError
     if it nests too deeply. REQUIRES: these are fields `of_topic`."""
-    if not data or not (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF):
+    if not is_msgpack(data):
         return JSON
     if data[0] not in MSGPACK.maps:
         return None

@@ -9,7 +9,8 @@ A batch closes at `size` operations, at `max_queries` queries that are asked, `i
 its first operation was buffered, or `query_interval_ms` after a query was: a client is waiting. A
 record is split where a batch ends inside it: the place is then (its offset, rows taken), and a
 record read again from there drops as many rows. So a batch has exactly `size` operations whatever
-the records are, and no operation is taken twice.
+the records are, and no operation is taken twice. Only the operations of one change of a table are
+never split: a batch ends before such a record, or, if it is the first, with it.
 
 The time of an operation without one of its own is the stamp its piece was buffered under, and so is
 every operation's where a window goes by arrival (`windows.py`); stamps never fall. A refused query
@@ -69,6 +70,9 @@ class BufferedRows:
     producer: Producer | None = None
     producers: Sequence[Producer] = ()  # of each row, if each has an offset and they name them
     newest: int | None = None  # event time of the record's rows, if a late policy counts it
+    is_change: bool = False  # whether all are applied together
+    changes: int = 0  # of table rows that are remembered (`table_rows.py`): 0, or 1 a record
+    closes: bool = False  # whether a batch ends with it, where records say so
 
     def __len__(self) -> int:
         return 1 if self.query else len(self.columns)
@@ -108,9 +112,12 @@ class BufferedRows:
         if self.counts_rows:
             if self.newest is not None:
                 head = replace(head, newest=newest_event(head.columns))
-            head = replace(head, producers=self.producers[:at])
+            changes = min(self.changes, at), max(0, self.changes - at)
+            head = replace(head, producers=self.producers[:at], changes=changes[0])
             rest = self.producers[at:]
-            return head, replace(self, columns=tail, offset=self.offset + at, producers=rest)
+            return head, replace(
+                self, columns=tail, offset=self.offset + at, producers=rest, changes=changes[1]
+            )
         return head, replace(self, columns=tail, row=self.row + at)
 
 
@@ -143,6 +150,11 @@ class StreamBatch:
         return carry, [len(piece) for piece in parts]
 
     @property
+    def changes(self) -> int:
+        """How many changes of remembered rows it has."""
+        return sum(piece.changes for piece in self.pieces)
+
+    @property
     def untimed(self) -> int:
         """How many of its updates carry no time of their own."""
         return sum(len(p) for p in self.pieces if p.query is None and p.columns.time is None)
@@ -161,7 +173,8 @@ class StreamBatch:
 
 @dataclass
 class Batcher:
-    """by_arrival: whether every operation's time is its stamp. REQUIRES: size and max_queries at
+    """by_arrival: whether every operation's time is its stamp. by_record: whether records say where
+    a batch ends, and nothing else does. REQUIRES: size and max_queries at
     least 1, the intervals at least 0."""
 
     size: int
@@ -169,10 +182,12 @@ class Batcher:
     max_queries: int
     query_interval_ms: int = 0
     by_arrival: bool = False
+    by_record: bool = False
     pieces: deque[BufferedRows] = field(default_factory=deque)
     operations: int = 0
     queries: int = 0  # refused ones left out
     query_stamps: deque[int] = field(default_factory=deque)  # of all queries
+    whole: int = 0  # batches that wait, if records say where they end
 
     def add(self, pieces: Iterable[BufferedRows]) -> None:
         """Buffer pieces. REQUIRES: stamps never fall."""
@@ -180,6 +195,7 @@ class Batcher:
             assert not self.pieces or self.pieces[-1].stamp <= piece.stamp
             self.pieces.append(piece)
             self.operations += len(piece)
+            self.whole += piece.closes
             if piece.query is not None:
                 self.queries += piece.is_asked
                 self.query_stamps.append(piece.stamp)
@@ -187,7 +203,7 @@ class Batcher:
     def due(self) -> int | None:
         """When the batch in front closes because of its age, in ms; None if nothing waits."""
         first = next((piece for piece in self.pieces if len(piece)), None)
-        if first is None:
+        if first is None or self.by_record:
             return None
         due = first.stamp + self.interval_ms
         if self.query_stamps:
@@ -196,6 +212,8 @@ class Batcher:
 
     def closes(self, now: int, limit: int) -> bool:
         """Whether a batch of at most `limit` operations closes at time `now`."""
+        if self.by_record:
+            return self.whole > 0
         if self.operations >= min(self.size, limit) or self.queries >= self.max_queries:
             return True
         due = self.due()
@@ -204,22 +222,27 @@ class Batcher:
     def is_barren(self, now: int, waits: bool) -> bool:
         """Whether what waits holds no operation, and is to go all the same: it is much, or, for
         whoever `waits` for operations, old."""
-        if self.operations or not self.pieces:
+        if self.operations or not self.pieces or self.by_record:
             return False
         old = waits and now >= self.pieces[0].stamp + self.interval_ms
         return old or len(self.pieces) >= BARREN_PIECES
 
     def take(self, operations: int, queries: int) -> StreamBatch:
-        """The front of the buffer: at most so many operations, at most so many queries that are
-        asked, and the pieces without operations before or directly after them."""
+        """The front of the buffer: at most so many operations, but for a change that has more; at
+        most so many queries that are asked; and the pieces without operations before or directly
+        after them. REQUIRES: operations >= 0."""
+        if self.by_record:
+            return self._take_whole()
         taken: list[BufferedRows] = []
         left = operations
         while self.pieces:
             piece = self.pieces[0]
-            if len(piece) and (left == 0 or (piece.is_asked and queries == 0)):
+            if len(piece) and (left <= 0 or (piece.is_asked and queries == 0)):
+                break
+            if piece.is_change and left < len(piece) and left < operations:
                 break
             self.pieces.popleft()
-            if len(piece) > left:
+            if len(piece) > left and not piece.is_change:
                 piece, rest = piece.split(left)
                 self.pieces.appendleft(rest)
             taken.append(piece)
@@ -230,6 +253,17 @@ class Batcher:
                 self.query_stamps.popleft()
         self.operations -= operations - left
         return _joined(taken, operations - left, self.by_arrival)
+
+    def _take_whole(self) -> StreamBatch:
+        """The front of the buffer up to where a record says that a batch ends; nothing if none
+        does."""
+        taken: list[BufferedRows] = []
+        while self.whole and not (taken and taken[-1].closes):
+            taken.append(self.pieces.popleft())
+        self.whole -= bool(taken)
+        operations = sum(map(len, taken))
+        self.operations -= operations
+        return _joined(taken, operations, self.by_arrival)
 
 
 def _joined(taken: list[BufferedRows], operations: int, by_arrival: bool) -> StreamBatch:

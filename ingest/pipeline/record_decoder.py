@@ -144,7 +144,7 @@ class RecordDecoder:
         self._vertices = stream.vertices
         self.reader = RecordReader(
             settings.records, settings.names, state.producers, outputs, self._first,
-            self._check_served,
+            self._check_served, stream.rows, stream.is_of_one_topic, stream.source.decoder,
         )  # fmt: skip
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
@@ -202,8 +202,9 @@ class RecordDecoder:
         done = self._rows_done(partition, offset) if self._done else 0
         batch = batch.rows(done, len(batch))
         return BufferedRows(
-            partition, offset, stamp, batch, row=done, producer=producer, newest=newest
-        )
+            partition, offset, stamp, batch, row=done, producer=producer, newest=newest,
+            is_change=record.is_change, changes=read.changes, closes=record.closes,
+        )  # fmt: skip
 
     def _bounded_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
         """Rows that each have an offset of their own. Each is judged as a record, so one that is
@@ -264,7 +265,7 @@ class RecordDecoder:
         its rows, or late ones of a record that is rejected, else they as a record. record: what is
         left of the one that was read; value: its bytes."""
         rows = refused.rows
-        if refused.kind == "late" and self._settings.late == "reject":
+        if record.is_change or (refused.kind == "late" and self._settings.late == "reject"):
             rows = np.ones(len(rows), bool)
         letter = value if rows.all() else self._encoded(read.partition, record.only(rows))
         self.reader.reject(read.partition, read.offset, refused.reason, letter, refused.kind)
@@ -280,6 +281,8 @@ class RecordDecoder:
 
     def _with_ids(self, record: Record, ends: Column | None = None) -> Columns:
         """The updates, their vertices by the ids of the graph. ends: see `Stretch`."""
+        if record.resolve is not None:
+            return record.resolve(self._vertices)
         if self._vertices is None:
             return record.batch
         if ends is None and record.names is not None:

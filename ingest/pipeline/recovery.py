@@ -44,6 +44,7 @@ from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
+from ..fields import remembers_rows
 from ..formats.records import decode_record
 from ..results.publisher import Publisher
 from ..results.sinks import check_results_topic
@@ -55,6 +56,7 @@ from ..state.directory import CheckpointDirectory, directory_path, has_checkpoin
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import Segment
 from ..state.stream_state import Gap, StreamState
+from ..state.table_rows import ROWS, TableRows
 from ..timers import now_ms
 from ..types import NO_UPDATES, Partition, Polled, Position, StreamGraph
 from .batching import StreamBatch
@@ -105,7 +107,9 @@ def begin(
                 )
             directory.begin_journal()
         vertices = vertices_of(own, graph)
-        return StreamState(source, graph, own, vertices, opened(state, source), directory)
+        return StreamState(
+            source, graph, own, vertices, opened(state, source), rows_of(own), directory
+        )
     except BaseException:
         if directory is not None:
             directory.close()
@@ -132,8 +136,9 @@ def reopen(
         vertices = vertices_of(own, graph, found.path / VERTICES)
         check_fit(source, graph, own)
         state = opened(found.state, source)
+        rows = rows_of(own, found.path / ROWS)
         return StreamState(
-            source, graph, own, vertices, state, directory, found, gaps, accept_journal_loss
+            source, graph, own, vertices, state, rows, directory, found, gaps, accept_journal_loss
         )
     except BaseException:
         directory.close()
@@ -362,8 +367,9 @@ def accept_journal_loss(stream: StreamState, damage: Segment, number: int, repla
     log_event("journal loss accepted", logging.WARNING, **detail)
 
 
-def why_results_anew(damage: Segment | None, publisher: Publisher | None) -> str:
-    """Why a new run of results must begin after the replay; "" if the old one can go on."""
+def why_anew(damage: Segment | None, publisher: Publisher | None) -> str:
+    """Why a new run of what it publishes must begin after the replay; "" if the old one can go
+    on."""
     if damage is not None:
         return "the journal was lost, so versions are made anew"
     if publisher is not None and publisher.is_behind():
@@ -393,6 +399,8 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         found = f"{type(graph).__module__}.{type(graph).__qualname__}".removeprefix("builtins.")
         raise PipelineError(f"graph is of type {found}: expected one of lpma, as lpma.Graph()")
     check_results_topic(source, settings)
+    if settings.changes is not None and not isinstance(graph, lpma.Graph):
+        raise PipelineError(f"changes: a feed is of an lpma.Graph, not of {type(graph).__name__}")
     refuse_named(source, settings.names)
     refuse_mirrored(source, graph.directed)
     if settings.window is None and settings.window_time != "event":
@@ -433,6 +441,13 @@ def names_in(graph: StreamGraph) -> Names | None:
     """The graph's own dictionary, if it has one."""
     found: Names | None = getattr(graph, "names", None)
     return found
+
+
+def rows_of(settings: Settings, path: Path | None = None) -> TableRows | None:
+    """The rows of tables that are remembered: those in the file, or none yet. None: none are."""
+    if not remembers_rows(settings.records):
+        return None
+    return TableRows() if path is None else TableRows.load(path)
 
 
 def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> Names | None:

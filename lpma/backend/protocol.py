@@ -28,6 +28,7 @@ import numpy as np
 from ..batch.columns import Columns
 from ..pma.counters import Stats
 from ..pma.layout import Size
+from ..time_view import TimeView
 from .values import (
     Array,
     Committed,
@@ -308,6 +309,15 @@ class Reading(Protocol[Stored, Asking]):
         self, segments: Stored, num_edges: int, markers: bool, taker: Any
     ) -> tuple[Array | None, Array | None]:
         """(weights, times) of those rows for `taker`, as long as the store has not changed."""
+
+    def csr_view(
+        self, segments: Stored, num_rows: int, view: TimeView, markers: bool, loops: bool
+    ) -> tuple[Array, Array, Array | None, Array, int]:
+        """(indptr, indices, weights, times, how many of the edges are loops).
+        [R22] REQUIRES: as `csr_rows` and `older`; `loops` says whether there are any, or nobody
+        asks for their number.
+        [R23] ENSURES: what `csr_rows` and `csr_columns` give, of the edges in the view alone, with
+        weights as `decayed` makes them (time_view.py), bit for bit."""
 
     def slots(self, segments: Stored, values: bool = True) -> SlotColumns:
         """(keys uint64[num_slots], weights, times).
