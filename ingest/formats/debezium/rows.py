@@ -410,8 +410,9 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
             rows = [nothing if each is None else each for each in rows]
         return sets, rows, [at for at, op in enumerate(ops) if op not in _INSERTIONS]
 
+    src, dst, weight, time = columns
     return _Form(
-        kind, opened, lambda event: event.before, ("after", "before"), *columns
+        kind, opened, lambda event: event.before, ("after", "before"), src, dst, weight, time
     ).decoding(kind)
 
 
@@ -430,7 +431,10 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         moved = [at for at, row in enumerate(rows) if row.flat_op not in _INSERTIONS]
         return [_flat_sets(row) for row in rows], rows, moved
 
-    return _Form(kind, opened, lambda _: None, ("", ""), *columns).decoding(kind)
+    src, dst, weight, time = columns
+    return _Form(
+        kind, opened, lambda _: None, ("", ""), src, dst, weight, time
+    ).decoding(kind)
 
 
 def _flat_sets(row: Any) -> bool | None:
