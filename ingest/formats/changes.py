@@ -246,7 +246,12 @@ def _head(changes: EdgeChanges) -> dict[str, Any]:
 
 
 def decode_changes(data: bytes) -> EdgeChanges:
-    """The part in `data`, columns or an object of JSON. Raises RecordError only."""
+    """The part in `data`, columns or an object of JSON. Raises RecordError only.
+
+    >>> ingest.decode_changes(b"x")
+    Traceback (most recent call last):
+    ingest.errors.RecordError: changes are a map
+    """
     if isinstance(data, bytes) and data[:1] == b"{":
         return decode_changes_line(data)
     fields = unpack(data, MAX_CHANGES_BYTES, max_fields=_MAX_FIELDS)

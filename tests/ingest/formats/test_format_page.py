@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import ingest
-from ingest.formats import msgpack as values
 from ingest.formats import changes, records, replies, results
+from ingest.formats import msgpack as values
 from ingest.formats.kinds import WORDS
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
@@ -102,8 +102,8 @@ def result_said(result: ingest.Result) -> str:
 def changes_said(part: ingest.EdgeChanges) -> str:
     said = []
     columns = [part.src, part.dst, *(c for c in (part.weight, part.time) if c is not None)]
-    for change, *values in zip(part.change.tolist(), *columns, strict=True):
-        said.append(" ".join([changes.WORDS[change], *map(name_said, values)]))
+    for change, *row in zip(part.change.tolist(), *columns, strict=True):
+        said.append(" ".join([changes.WORDS[change], *map(name_said, row)]))
     for at, name in enumerate([] if part.names is None else part.names.tolist(), part.first):
         said.append(f"{at} is {name_said(name)}")
     place = f"{part.version} {part.part}/{part.parts}"
