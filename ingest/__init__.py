@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         SourceError as SourceError,
     )
     from .feed.follower import follow as follow
-    from .fields import Fields as Fields
+    from .fields import Debezium as Debezium, Fields as Fields
     from .formats.changes import EdgeChanges as EdgeChanges, decode_changes as decode_changes
     from .formats.encode import (
         encode_expire as encode_expire,
@@ -90,7 +90,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
         CheckpointError ClusterError EngineLost IngestError LockedError OffsetError PastError
         PipelineError QueryError QueryRefused QueryTimeout RecordError SourceError""",
     "feed.follower": "follow",
-    "fields": "Fields",
+    "fields": "Debezium Fields",
     "formats.changes": "EdgeChanges decode_changes",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
     "formats.records": "decode decode_record",

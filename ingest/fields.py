@@ -27,6 +27,15 @@ _KEPT = {"source": "src", "target": "dst"}  # by the names that checkpoints have
 _ROLES = {**_KEPT, "producer": "source"}  # and records
 
 
+class FieldsError(PipelineError, ValueError):
+    """A mapping of fields makes no sense; `field`: the one of its fields that does not, "" if
+    several do not fit together."""
+
+    def __init__(self, text: str, field: str = "") -> None:
+        super().__init__(text)
+        self.field = field
+
+
 class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which field of a row means what; the others are ignored, whatever they hold. None: in a topic
     `src` and `dst`, and no such field of the others; in a file a guess, but never of a kind.
@@ -36,7 +45,7 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_unit: of times that are integers: "s", "ms", "us" or "ns", and "auto" in files; None: they
     stay as they are. Dates of ISO 8601 become ms, as do times of any other unit, in whatever form
     the records of a topic come.
-    kinds: what words mean, as {"follow": "append", "unfollow": "delete"}; others mean themselves.
+    kinds: what words mean, as {"follow": "append", "rated": "set"}; others mean themselves.
     default_weight, default_kind: of records without such a field.
 
     >>> fields = ingest.Fields("user", "item", weight="stars")
@@ -60,19 +69,22 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         named = [name for name in self.named().values() if name != NONE]
         for role, name in self.named().items():
             if type(name) is not int and not (isinstance(name, str) and name):
-                raise PipelineError(f"{role} is {name!r}: expected the name of a field")
+                raise FieldsError(f"{role} is {name!r}: expected the name of a field", role)
         if len(set(named)) != len(named):
-            raise PipelineError(f"fields {named}: each must have a name of its own")
+            raise FieldsError(f"fields {named}: each must have a name of its own")
         if (self.producer is None) != (self.seq is None):
-            raise PipelineError("producer and seq: name both fields, or neither")
+            raise FieldsError("producer and seq: name both fields, or neither")
         if self.time_unit not in (None, *UNITS):
-            raise PipelineError(f"time_unit is {self.time_unit!r}: expected {', '.join(UNITS)}")
-        force_setattr(self, "kinds", {k: _kind(k, word) for k, word in self.kinds.items()})
-        force_setattr(self, "default_kind", _kind("default_kind", self.default_kind))
+            expected = f"expected {', '.join(UNITS)}"
+            raise FieldsError(f"time_unit is {self.time_unit!r}: {expected}", "time_unit")
+        kinds = {k: _kind(k, word, "kinds") for k, word in self.kinds.items()}
+        force_setattr(self, "kinds", kinds)
+        kind = _kind("default_kind", self.default_kind, "default_kind")
+        force_setattr(self, "default_kind", kind)
         try:
             number(self.default_weight, "default_weight")
         except RecordError as error:
-            raise PipelineError(str(error)) from None
+            raise FieldsError(str(error), "default_weight") from None
 
     def named(self) -> dict[str, Any]:
         """The fields that are said, by role."""
@@ -84,15 +96,17 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.default_weight != 1 or self.default_kind != "append"
 
     def of_topic(self) -> Self:
-        """With what None means in a topic. Raises PipelineError for what only files have."""
+        """With what None means in a topic. Raises FieldsError for what only files have."""
         for role, name in self.named().items():
             if type(name) is int:
-                raise PipelineError(
-                    f"{role} is {name}: columns have numbers in files; name a field of the records"
+                raise FieldsError(
+                    f"{role} is {name}: columns have numbers in files; name a field of the records",
+                    role,
                 )
         if self.time_unit == "auto":
-            raise PipelineError(
-                "time_unit is 'auto': a stream declares its unit, so that a replay reads the same"
+            raise FieldsError(
+                "time_unit is 'auto': a stream declares its unit, so that a replay reads the same",
+                "time_unit",
             )
         optional = {
             role: None if getattr(self, role) == NONE else getattr(self, role)
@@ -143,24 +157,111 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                       if (kept := _KEPT.get(name, name)) in content})  # fmt: skip
 
 
-def _kind(said: str, word: str) -> str:
-    """The word of records for `word`, or for a number of `lpma.Kind`. Raises PipelineError."""
+def kinds_of_text(text: str) -> dict[str, str]:
+    """`Fields.kinds` of WORD=KIND,…, as a command line has it. Raises FieldsError."""
+    pairs = [pair.partition("=") for pair in text.split(",") if pair]
+    if not all(word and kind for word, _, kind in pairs):
+        expected = "expected WORD=KIND,…, as follow=insert,unfollow=delete"
+        raise FieldsError(f"{text!r}: {expected}", "kinds")
+    return {word.strip(): kind.strip() for word, _, kind in pairs}
+
+
+def _kind(said: str, word: str, field: str) -> str:
+    """The word of records for `word`, or for a number of `lpma.Kind`. Raises FieldsError."""
     numbers = {str(int(kind)): name for name, kind in UPDATE_KINDS.items()}
     found = {"insert": "append", **numbers}.get(word.lower(), word.lower())
     if found not in UPDATE_KINDS:
-        raise PipelineError(f"{said}: {word!r}: expected one of {', '.join(UPDATE_KINDS)}")
+        expected = f"expected one of {', '.join(UPDATE_KINDS)}"
+        raise FieldsError(f"{said}: {word!r}: {expected}", field)
     return found
+
+
+# Tables as Debezium tells their changes --------------------------------------------------------
+
+OnTombstone = Literal["ignore", "delete"]
+OnRepeat = Literal["last", "sum"]
+
+
+class Debezium(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic of change events of Debezium: the graph holds an edge for each row of the table, or,
+    with the default kind "add_vertex", a vertex. Raises PipelineError.
+
+    fields: which column is what; None of weight: 1. time may also be "ts_ms" or "source.ts_ms" of
+    the event, or the same in us and ns. An event says by itself what it does, and has no kind.
+    on_tombstone: what a record without a value does to the row of its key: "ignore", since a
+    deletion was told before, or "delete", where compaction or a transform leaves nothing else.
+    on_repeat: what several rows with the same ends mean: "last", the edge is as the last change of
+    one of them left it; "sum", its weight is the sum over the rows, which are remembered by their
+    keys. None: there are none, which holds where the table's key lies within the ends; where it
+    does not, records are refused.
+
+    >>> table = ingest.Debezium(ingest.Fields("follower", "followee", time="source.ts_ms"))
+    >>> log = ingest.SqliteLog("log")
+    >>> key = b'{"follower": 1, "followee": 2}'
+    >>> event = b'{"op": "c", "before": null, "after": {"follower": 1, "followee": 2}}'
+    >>> _ = log.produce("updates", event, key=key)
+    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), records=table) as pipeline:
+    ...     _ = pipeline.run("end")
+    ...     pipeline.graph.has_edge(1, 2)
+    True
+    """
+
+    fields: Fields = Fields()
+    on_tombstone: OnTombstone = "ignore"
+    on_repeat: OnRepeat | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("on_tombstone", OnTombstone), ("on_repeat", OnRepeat)):
+            value = getattr(self, name)
+            if value not in get_args(kind) and (name, value) != ("on_repeat", None):
+                known = ", ".join(get_args(kind))
+                raise PipelineError(f"{name} is {value!r}: expected one of {known}")
+        fields = self.fields
+        if fields.kind is not None or fields.kinds or fields.producer is not None:
+            raise PipelineError(
+                "a change event says its kind itself, and has no producer: leave out kind, kinds, "
+                "producer and seq"
+            )
+        if fields.default_kind not in ("append", "add_vertex"):
+            raise PipelineError(
+                f"default_kind is {fields.default_kind!r}: a row of a table is an edge, or, with "
+                "'add_vertex', a vertex"
+            )
+        if self.on_repeat is not None and self.are_vertices:
+            raise PipelineError("on_repeat says what edges are, and these rows are vertices")
+
+    @property
+    def are_vertices(self) -> bool:
+        """Whether the rows of the table are vertices."""
+        return self.fields.default_kind == "add_vertex"
+
+    def of_topic(self) -> Self:
+        """With what None means in a topic. Raises PipelineError for what only files have."""
+        return replace(self, fields=self.fields.of_topic())
+
+    def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
+        return {
+            "debezium": self.fields.to_json(), "on_tombstone": self.on_tombstone,
+            "on_repeat": self.on_repeat,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
+        fields = Fields.from_json(content["debezium"])
+        return cls(fields, content["on_tombstone"], content["on_repeat"])
 
 
 # How a stream's records are read -------------------------------------------------------------
 
-TopicRecords: TypeAlias = Literal["msgpack"] | Fields
+TopicRecords: TypeAlias = Literal["msgpack"] | Fields | Debezium
 Records: TypeAlias = TopicRecords | Mapping[str, TopicRecords]  # by topic; others are msgpack
 
 
 def checked_records(records: Any) -> Records:
     """How records are read, with what is not said of fields in place. Raises PipelineError."""
-    if isinstance(records, Fields):
+    if isinstance(records, Fields | Debezium):
         return records.of_topic()
     if isinstance(records, Mapping):
         checked = {topic: checked_records(of_topic) for topic, of_topic in records.items()}
@@ -169,21 +270,33 @@ def checked_records(records: Any) -> Records:
     elif records == "msgpack":
         return "msgpack"
     raise PipelineError(
-        f"records is {records!r}: expected 'msgpack', Fields(…), or one of them by topic"
+        f"records is {records!r}: expected 'msgpack', Fields(…), Debezium(…), or one of them by "
+        "topic"
     )
+
+
+def records_of(records: Records, topic: str) -> TopicRecords:
+    """How the records of `topic` are read."""
+    return records.get(topic, "msgpack") if isinstance(records, Mapping) else records
 
 
 def fields_of(records: Records, topic: str) -> Fields | None:
     """The mapping of the records of `topic`; None if all are in our own forms."""
-    found = records.get(topic, "msgpack") if isinstance(records, Mapping) else records
+    found = records_of(records, topic)
     return found if isinstance(found, Fields) else None
+
+
+def remembers_rows(records: Records) -> bool:
+    """Whether the rows of a table are remembered, for their sums."""
+    every = records.values() if isinstance(records, Mapping) else (records,)
+    return any(isinstance(each, Debezium) and each.on_repeat == "sum" for each in every)
 
 
 def records_to_json(records: Records) -> Any:
     """As checkpoints keep it."""
     if isinstance(records, Mapping):
         return {"topics": {topic: records_to_json(each) for topic, each in records.items()}}
-    return records.to_json() if isinstance(records, Fields) else records
+    return records.to_json() if isinstance(records, Fields | Debezium) else records
 
 
 def records_from_json(content: Any) -> Any:
@@ -193,4 +306,4 @@ def records_from_json(content: Any) -> Any:
     if "topics" in content:
         by_topic = content["topics"].items()
         return {topic: records_from_json(each) for topic, each in by_topic}
-    return Fields.from_json(content)
+    return (Debezium if "debezium" in content else Fields).from_json(content)

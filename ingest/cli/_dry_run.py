@@ -65,6 +65,7 @@ def count(
         "window": run.stats.window_facts(),
         "expired": run.expired,
         "duplicates": run.stats.duplicates,
+        "skipped": dict(run.stats.skipped),
         "rejected": run.outputs.rejected,
         "dead_letters": dict(run.outputs.rejected_by),
         "examples": [

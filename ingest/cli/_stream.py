@@ -55,7 +55,8 @@ class Stream:
         checkpoint, save = self.checkpointing.checkpoint, options.save
         if checkpoint is None and save is None and not options.dry_run:
             raise typer.BadParameter(
-                "or --save: without either, nothing would remain", param_hint="--checkpoint"
+                "give one of them: without either, nothing would remain",
+                param_hint="--checkpoint, --save",
             )
         if options.follow and path is not None and path.exists() and not self.origin.is_log:
             raise typer.BadParameter(

@@ -1,5 +1,5 @@
-"""The results of a stream as records: what changed of its figures, and alerts. `docs/format.md` is
-the specification.
+"""The results of a stream as records: what changed of its figures, and alerts. The specification
+is `docs/reference/format.md`.
 
 Results are columns: all vertices whose figure changed in one batch are one record, or a few, if
 they are many. A reader finds its place by three fields: `run`, which changes only when the results

@@ -4,18 +4,19 @@ pipeline (`record_decoder.py`), and all that a repartitioning reads by (`ingest/
     1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
 
-Idea: rows at consecutive offsets are read together, as columns (`formats/row_reader.py`), and stay
-together; any other record is read by itself. Each is judged as it would be alone, and depends on
-the earlier records only, so a replay decides alike.
+Idea: rows at consecutive offsets are read together, as columns (`formats/row_reader.py`, and
+`formats/debezium_rows.py` of changes of a table), and stay together; any other record is read by
+itself. Each is judged as it would be alone, and depends on the earlier records only, so a replay
+decides alike.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +25,16 @@ from lpma.batch.columns import Columns
 from lpma.names import Column
 
 from ..errors import RecordError
-from ..fields import Records, fields_of
+from ..fields import Debezium, Records, fields_of, records_of
+from ..formats.debezium import ChangeReader, Event, Skipped
+from ..formats.debezium_rows import ChangeRows
 from ..formats.encode import encode_record
+from ..formats.mapped import is_msgpack
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, Stretch
-from ..types import NO_UPDATES, Names, Partition, Polled, Record, Rejected, Values
+from ..state.table_rows import TableRow, TableRows
+from ..types import NO_UPDATES, NO_VALUE, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
 from .outputs import FirstRecords, Outputs
 
@@ -44,7 +49,7 @@ class ReadRecords:
     `offset` on.
 
     values: the bytes that each came as; (): none, they were decoded already. ends: see `Stretch`.
-    producers: of each; (): they have none."""
+    producers: of each; (): they have none. changes: see `BufferedRows`."""
 
     partition: Partition
     offset: int
@@ -53,6 +58,7 @@ class ReadRecords:
     counts_rows: bool = False
     ends: Column | None = None
     producers: Sequence[Producer] = ()
+    changes: int = 0
 
     def part(self, start: int, stop: int) -> ReadRecords:
         """Some of the rows. REQUIRES: counts_rows."""
@@ -93,7 +99,9 @@ class RecordReader:
     """Reads the records of one stream. records, names: how, as `RecordSettings` has it. seen: the
     last number of each producer in a partition. first: judges the first records; None: nobody
     does; it is told of bad ones and of repeats here, of others by who takes them. check: raises
-    RecordError for a record that cannot be served. decoder: reads records; None: in our forms."""
+    RecordError for a record that cannot be served. rows: of tables, if these are remembered.
+    is_alone: whether all updates come from one topic. decoder: reads records; None: they are in our
+    forms."""
 
     def __init__(
         self,
@@ -103,11 +111,16 @@ class RecordReader:
         outputs: Outputs,
         first: FirstRecords | None = None,
         check: Callable[[Record], None] = lambda record: None,
+        rows: TableRows | None = None,
+        is_alone: bool = False,
         decoder: Callable[[bytes], Record] | None = None,
     ) -> None:
         self.duplicates = 0  # records dropped because they were sent before
+        self.skipped: Counter[str] = Counter()  # records of Debezium that are about no row
         self.seen = dict(seen)  # as of what was read
         self._readers = RowReaders(records, names)
+        self._tables: dict[str, ChangeRows | None] = {}  # by topic
+        self._rows, self._is_alone = rows, is_alone
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._check = check
@@ -122,13 +135,29 @@ class RecordReader:
             for at, one in enumerate(value, offset):
                 yield self._one(partition, at, one)
         elif isinstance(value, Values):
-            for stretch in self._readers.of(partition.topic).stretches(value):
+            for stretch in self._stretches(partition.topic, value):
                 yield from self._stretch(polled, value, stretch)
         elif isinstance(value, Columns):
             names = Names(value.src, value.dst) if self._readers.names else None
             yield ReadRecords(partition, offset, Record(value, names=names), counts_rows=True)
         else:
-            yield self._one(partition, offset, value)
+            yield self._one(partition, offset, value, polled.key)
+
+    def _stretches(self, topic: str, values: Values) -> Iterable[Stretch]:
+        table = self._table(topic)
+        if table is None:
+            return self._readers.of(topic).stretches(values)
+        return table.stretches(values)
+
+    def _table(self, topic: str) -> ChangeRows | None:
+        """What reads the changes of a table, if the topic has them."""
+        if topic not in self._tables:
+            of_topic = records_of(self._readers.records, topic)
+            self._tables[topic] = None
+            if isinstance(of_topic, Debezium):
+                names = self._readers.names
+                self._tables[topic] = ChangeRows(of_topic, names, topic, self._is_alone)
+        return self._tables[topic]
 
     def _stretch(self, polled: Polled, values: Values, stretch: Stretch) -> Iterator[ReadRecords]:
         """A stretch of many records: rows by column, others one by one."""
@@ -136,8 +165,9 @@ class RecordReader:
         values = values[stretch.start : stretch.stop]
         producers = [Producer(*each) for each in stretch.producers or ()]
         if stretch.rows is None or not self._remembers(partition, producers):
-            for at, value in enumerate(values, offset):
-                yield self._one(partition, at, value)
+            keys = values.keys or repeat(b"")
+            for at, value, key in zip(count(offset), values, keys, strict=False):
+                yield self._one(partition, at, value, key)
             return
         record = Record(stretch.rows)
         found = ReadRecords(partition, offset, record, values, True, stretch.ends, producers)
@@ -153,24 +183,64 @@ class RecordReader:
                 self._note_repeat(partition, at)
                 yield ReadRecords(partition, at)
 
-    def _one(self, partition: Partition, offset: int, value: bytes | Rejected) -> ReadRecords:
+    def _one(
+        self, partition: Partition, offset: int, value: bytes | Rejected, key: bytes = b""
+    ) -> ReadRecords:
+        table, changes = self._table(partition.topic), 0
         try:
-            if isinstance(value, Rejected):
+            if table is not None and (value == NO_VALUE or not _is_ours(value)):
+                record, changes = self._change(table, partition.topic, value, key)
+            elif isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            record = self._decoded(partition.topic, value)
+            else:
+                record = self._decoded(partition.topic, value)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
         except RecordError as error:
+            if changes and self._rows is not None:
+                self._rows.revert()
             raw = value.value if isinstance(value, Rejected) else value
             self.reject(partition, offset, str(error), raw, error.kind)
             return ReadRecords(partition, offset)
         if producer is None:
-            return ReadRecords(partition, offset, record, (value,))
+            return ReadRecords(partition, offset, record, (value,), changes=changes)
         if not self._is_new(partition, producer):
             self._note_repeat(partition, offset)
             return ReadRecords(partition, offset)
         return ReadRecords(partition, offset, record, (value,), producers=(producer,))
+
+    # Changes of tables -----------------------------------------------------------------------
+
+    def _change(
+        self, table: ChangeRows, topic: str, value: bytes | Rejected, key: bytes
+    ) -> tuple[Record, int]:
+        """What a record of a table does, and how many remembered rows it changed: 0 or 1. Raises
+        RecordError."""
+        event = table.reader.event(None if isinstance(value, Rejected) else value, key)
+        if isinstance(event, Skipped):
+            self.skipped[event.what] += 1
+            return Record(NO_UPDATES), 0
+        if table.reader.table.on_repeat != "sum" or self._rows is None:
+            return table.reader.record(event), 0
+        return self._summed(table.reader, topic, event, self._rows)
+
+    def _summed(
+        self, reader: ChangeReader, topic: str, event: Event, rows: TableRows
+    ) -> tuple[Record, int]:
+        """The same where rows are remembered. Raises RecordError; then none has changed."""
+        if event.op == "t":
+            record = reader.truncation(event)
+            rows.clear(topic)
+            return record, 1
+        key, row = reader.row_key(event), reader.table_row(event)
+        time = reader.time_ms(event)
+        sums = rows.change(topic, key, None if row is None else TableRow(*row))
+        try:
+            return reader.summed(sums, time), 1
+        except RecordError:
+            rows.revert()
+            raise
 
     def _decoded(self, topic: str, value: bytes) -> Record:
         if self._decoder is not None:
@@ -240,3 +310,8 @@ class RecordReader:
 def _runs(cuts: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Stretches of rows, cut between each row and the next where this says so."""
     return pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(cuts) + 1])
+
+
+def _is_ours(value: bytes | Rejected) -> bool:
+    """Whether a record in a topic of changes is in one of our own forms, as a query is."""
+    return isinstance(value, Rejected) or is_msgpack(value)

@@ -78,7 +78,7 @@ class Identity:
             )
         then, now = self.read_as or {}, found.read_as or {}
         differ = [
-            f"{option} was {then[option]!r}, now {now[option]!r}"
+            f"{option} was {_in_words(then[option])}, now {_in_words(now[option])}"
             for option in then
             if option in now and now[option] != then[option]
         ]
@@ -87,6 +87,10 @@ class Identity:
             f"the file {name!r} is not read as it was then ({how}): say the same as then, or start "
             "a new checkpoint"
         )
+
+
+def _in_words(value: Any) -> str:
+    return "not given" if value is None else repr(value)
 
 
 def check_offset(partition: Partition, offset: int, first: int, end: int) -> None:

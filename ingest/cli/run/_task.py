@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from lpma.errors import BatchError
+
 from ...state.vertex_names import VertexNames, Vertices, word_of
 from .. import _options
 from .._as_of import AsOfOptions, open_as_of
@@ -16,7 +18,7 @@ from .._completion import sources
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import AcceptBad, FileOptions
-from .._recent import RecentOptions
+from .._recent import ViewOptions
 from .._targets import is_store
 from .._typer import option
 
@@ -42,13 +44,24 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadOptions(AsOfOptions, FileOptions, RecentOptions):
+class ReadOptions(AsOfOptions, FileOptions, ViewOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
     accept_bad: AcceptBad = None
     device: _options.ReadingDevice = "cpu"
     as_json: JsonOption = False
+
+    def with_half_life(self, algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
+        """The algorithm's arguments where weights may decay. Raises typer.BadParameter."""
+        from ... import analyses
+
+        if self.half_life is None:
+            return given
+        try:
+            return analyses.reading_weights(algorithm, given)
+        except BatchError as error:
+            raise typer.BadParameter(str(error), param_hint="--half-life") from error
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,7 @@ def run(
     """Run and report. `given` are arguments of the algorithm that are reported, `aside` those that
     are not."""
     check_names(options.out, options.plot, pictures)
+    given = options.with_half_life(algorithm, given)
     with Screen() as screen:
         task = Task(algorithm, target, options, given, aside or {}, screen)
         screen.progress("read the graph", 0, None)
@@ -110,7 +124,9 @@ class Task:
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
         before = telling.seconds
-        taken, snapshot_seconds = analyses.timed(lambda: graph.snapshot(compact=True))
+        taken, snapshot_seconds = analyses.timed(
+            lambda: self.options.snapshot(graph, self.screen, compact=True)
+        )
         s = taken._with(names=None)  # by row: `Vertices` has the names
         with warnings.catch_warnings(record=True) as said_meanwhile:
             given, vertices = {**self.given, **self.aside}, Vertices(s, names)
@@ -175,10 +191,8 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, 
     said = options.said() if directed is None else "--directed/--undirected"
     if said is not None:
         raise typer.BadParameter(f"{target} is a store already", param_hint=said)
-    opened = open_as_of(path, options.device, options, contents=options.names_recent is None)
-    if options.names_recent is not None:
-        options.check_recent(opened.graph.has_times)
-        options.keep_recent(opened.graph, screen)
+    opened = open_as_of(path, options.device, options, contents=True)
+    options.check_view(opened.graph.has_times)
     return opened.graph, opened.names
 
 

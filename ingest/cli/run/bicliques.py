@@ -47,6 +47,7 @@ def _run(
 
     from ... import analyses
 
+    options.with_half_life("bicliques", {})
     try:
         check_method(method, p, q)
     except BatchError as error:
@@ -61,7 +62,9 @@ def _run(
                 param_hint="--left",
             )
         left = graph.left if left is None else left
-        s = graph.snapshot(compact=True)._with(names=None)  # by row: `Vertices` has the names
+        s = options.snapshot(graph, screen, compact=True)._with(
+            names=None
+        )  # by row: `Vertices` has the names
         started = time.perf_counter()
         v = Vertices(s, names)
         count = analyses.bicliques(s, v, p, q, left, method, _telling_time_left(screen))

@@ -1,4 +1,4 @@
-"""Lines of JSON as operations: an object a line, its fields as `docs/format.md` specifies.
+"""Lines of JSON as operations: an object a line, its fields as `docs/reference/format.md` has them.
 
 Idea: pyarrow's reader parses a block at once, straight into the types that a batch needs. Where
 that fails, because of a bad line, a missing field or a field of several types, each line is decoded
@@ -76,7 +76,8 @@ def _guessed(path: Path, data: bytes, asked: Asked) -> Reading:
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
     if reading.times == "decimal" and reading.unit is None:
-        reading = replace(reading, times="whole")  # a fraction is refused: see docs/format.md
+        # A fraction is refused: see docs/reference/format.md.
+        reading = replace(reading, times="whole")
     ends = [
         _at(found, reading.columns[reading.places[end]])
         for found in objects

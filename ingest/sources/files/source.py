@@ -23,12 +23,10 @@ from ...fields import Fields
 from ...formats.names import names_of
 from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
-from .edges import EdgeFile, as_source_errors, open_edges
-from .formats import format_of
+from .edges import EdgeFile, format_in, open_edges
 from .left_out import MAX_CHARACTERS
 from .pieces import Value
 from .reading import KIND_NAMES, Arguments, Asked
-from .unpacking import refuse_no_file
 
 KEPT_LINES = 1000  # bad lines that are remembered
 # What identities keep, in this order; of the second, what was said.
@@ -70,11 +68,9 @@ class FileSource(Source):
         **options: Unpack[Arguments],
     ) -> None:
         self.path = Path(path)
-        refuse_no_file(self.path)
         if not self.path.exists():
             raise SourceError(f"{self.path}: no such file")
-        with as_source_errors(self.path):
-            self.format = format_of(self.path, format)
+        self.format = format_in(self.path, format)
         if json is not None and self.format != "jsonl":
             raise SourceError(
                 f"{self.path}: not JSON lines, as a .jsonl has them: json is for these"

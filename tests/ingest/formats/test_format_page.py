@@ -1,5 +1,5 @@
-"""`docs/format.md`: its examples are decoded, and mean what stands behind their arrows; its limits
-are those of the code."""
+"""`docs/reference/format.md`: its examples are decoded, and mean what stands behind their arrows;
+its limits are those of the code."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ingest.formats import msgpack as values
 from ingest.formats.kinds import WORDS
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
-from lpma.batch.columns import Kind
+from lpma.batch.columns import OF_EDGES, Kind
 from lpma.sharding import hash_names
 
-PAGE = Path(__file__).parents[3] / "docs" / "format.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "format.md"
 JSON = ingest.Fields(weight="weight", time="time", kind="kind")
 MAPS = ingest.Fields("user", "item", "stars", time="at", kind="op", time_unit="s")
 
@@ -56,7 +56,7 @@ def record_said(record: Record) -> str:
     batch, ends = record.batch, record.names or record.batch
     rows = []
     for i, kind in enumerate(map(Kind, batch.kind.tolist())):
-        vertices = [ends.src[i], ends.dst[i]] if kind < Kind.ADD_VERTEX else [ends.src[i]]
+        vertices = [ends.src[i], ends.dst[i]] if kind in OF_EDGES else [ends.src[i]]
         vertices = [] if kind is Kind.EXPIRE else vertices
         words = [WORDS[kind], *map(name_said, vertices)]
         words += [] if batch.weight is None else ["weight", batch.weight[i]]
@@ -102,8 +102,8 @@ def result_said(result: ingest.Result) -> str:
 def changes_said(part: ingest.EdgeChanges) -> str:
     said = []
     columns = [part.src, part.dst, *(c for c in (part.weight, part.time) if c is not None)]
-    for change, *row in zip(part.change.tolist(), *columns, strict=True):
-        said.append(" ".join([changes.WORDS[change], *map(name_said, row)]))
+    for change, *ends in zip(part.change.tolist(), *columns, strict=True):
+        said.append(" ".join([changes.WORDS[change], *map(name_said, ends)]))
     for at, name in enumerate([] if part.names is None else part.names.tolist(), part.first):
         said.append(f"{at} is {name_said(name)}")
     place = f"{part.version} {part.part}/{part.parts}"
