@@ -1,4 +1,4 @@
-"""The edge feed as records: what each version of a graph changed. `docs/format.md` is the
+"""The edge feed as records: what each version of a graph changed. `docs/reference/format.md` is the
 specification.
 
 A version is one record, or several *parts* if it is large. A reader finds its place by three
