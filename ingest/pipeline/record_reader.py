@@ -106,7 +106,7 @@ class RecordReader:
     does; it is told of bad ones and of repeats here, of others by who takes them. check: raises
     RecordError for a record that cannot be served. envelopes: unwraps records in Confluent's
     envelope. rows: of tables, if these are remembered. is_alone: whether all updates come from one
-    topic."""
+    topic. decoder: reads records; None: they are in our forms."""
 
     def __init__(
         self,
@@ -119,6 +119,7 @@ class RecordReader:
         envelopes: Envelopes | None = None,
         rows: TableRows | None = None,
         is_alone: bool = False,
+        decoder: Callable[[bytes], Record] | None = None,
     ) -> None:
         self.duplicates = 0  # records dropped because they were sent before
         self.skipped: Counter[str] = Counter()  # records of Debezium that are about no row
@@ -130,6 +131,7 @@ class RecordReader:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._check = check
+        self._decoder = decoder
         self._producers = Counter(partition for partition, _ in self.seen)
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
@@ -137,18 +139,11 @@ class RecordReader:
         """All that was polled from one place, in order. stamp: decides which schemas there are.
         Raises AllRecordsBad. REQUIRES: `envelopes.ready`."""
         partition, offset, value = polled.partition, polled.offset, polled.value
-        if isinstance(value, Values):
-            if (table := self._table(partition.topic)) is not None:
-                yield from self._changes(polled, value, table, stamp)
-                return
-            for part in in_stretches(value):
-                some = polled._replace(offset=offset + part.start)
-                values = value[part.start : part.stop]
-                if part.id is not None:
-                    yield from self._enveloped(some, values, part.id, stamp)
-                    continue
-                for stretch in self._readers.of(partition.topic).stretches(values):
-                    yield from self._stretch(some, values, stretch, stamp)
+        if isinstance(value, Values) and self._decoder is not None:
+            for at, one in enumerate(value, offset):
+                yield self._one(partition, at, one, stamp)
+        elif isinstance(value, Values):
+            yield from self._many(polled, value, stamp)
         elif isinstance(value, Columns):
             names = Names(value.src, value.dst) if self._readers.names else None
             yield ReadRecords(partition, offset, Record(value, names=names), counts_rows=True)
@@ -187,6 +182,21 @@ class RecordReader:
             yield from self._enveloped(polled, values[:half], id, stamp)
             behind = polled._replace(offset=polled.offset + half)
             yield from self._enveloped(behind, values[half:], id, stamp)
+
+    def _many(self, polled: Polled, values: Values, stamp: int) -> Iterator[ReadRecords]:
+        """Records at consecutive offsets."""
+        topic = polled.partition.topic
+        if (table := self._table(topic)) is not None:
+            yield from self._changes(polled, values, table, stamp)
+            return
+        for part in in_stretches(values):
+            some = polled._replace(offset=polled.offset + part.start)
+            inner = values[part.start : part.stop]
+            if part.id is not None:
+                yield from self._enveloped(some, inner, part.id, stamp)
+                continue
+            for stretch in self._readers.of(topic).stretches(inner):
+                yield from self._stretch(some, inner, stretch, stamp)
 
     def _stretch(
         self, polled: Polled, values: Values, stretch: Stretch, stamp: int
@@ -230,11 +240,7 @@ class RecordReader:
             elif isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
             else:
-                data, fields = value, fields_of(self._readers.records, partition.topic)
-                if table is None and (id := id_of(value)) is not None:
-                    unwrapping = self.envelopes.unwrapping(partition.topic, id, stamp)
-                    data, fields = unwrapping.one(value), unwrapping.fields
-                record = decode_record(data, names=self._readers.names, fields=fields)
+                record = self._decoded(partition.topic, value, stamp, table is None)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
@@ -373,6 +379,16 @@ class RecordReader:
         except RecordError:
             rows.revert()
             raise
+
+    def _decoded(self, topic: str, value: bytes, stamp: int, may_be_enveloped: bool) -> Record:
+        """Raises RecordError."""
+        if self._decoder is not None:
+            return self._decoder(value)
+        fields = fields_of(self._readers.records, topic)
+        if may_be_enveloped and (id := id_of(value)) is not None:
+            unwrapping = self.envelopes.unwrapping(topic, id, stamp)
+            value, fields = unwrapping.one(value), unwrapping.fields
+        return decode_record(value, names=self._readers.names, fields=fields)
 
     def reject(
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str

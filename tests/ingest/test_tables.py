@@ -30,6 +30,7 @@ from tests.support.cdc.cases import (
     topic_of,
     weights_of,
 )
+from tests.support.cdc.envelopes import Message
 from tests.support.cdc.expected import after_each, amount_of, ends_of, figures
 
 randoms = st.randoms(use_true_random=False)
@@ -46,9 +47,7 @@ def test_the_graph_is_the_table_at_every_offset(case: Case, random: Random, poll
     with tempfile.TemporaryDirectory() as directory, case.log(Path(directory) / "log") as log:
         produce(log, [message for message, _ in stream])
         letters: list[DeadLetter] = []
-        pipeline = opened(
-            log, case, batch_size=3, poll_records=polled, dead_letters=letters.append
-        )
+        pipeline = opened(log, case, batch_size=3, poll_records=polled, dead_letters=letters.append)
         for at in stepped(pipeline, case):
             if stream[at - 1][1]:
                 rows, weights = expected[at - 1]
@@ -136,5 +135,34 @@ def test_a_window_keeps_the_rows_that_are_within_it(
                 ends_of(row, table): amount_of(row, table) for row in rows
                 if row[table.time] >= max(told) - width and amount_of(row, table) > 0
             }  # fmt: skip
+        pipeline.close()
+        assert not letters
+
+
+# Tables that are told in parts, and beside others ---------------------------------------------
+
+
+def compacted(given: list[Message]) -> list[Message]:
+    """What compaction leaves: the last record of each key."""
+    last = {message.key: at for at, message in enumerate(given)}
+    return [message for at, message in enumerate(given) if last[message.key] == at]
+
+
+@pytest.mark.soak
+@given(cases() | sparse_cases(), randoms, polls)
+@settings(max_examples=soak(20, 1000), deadline=None)
+def test_a_compacted_topic_has_the_same_end(case: Case, random: Random, polled: int) -> None:
+    """Not with `last`: of rows that shared their ends compaction forgets the last change."""
+    by_ends = case.table.key == ("payer", "payee")
+    case = case._replace(on_repeat=None if by_ends else "sum", on_tombstone="delete")
+    given = topic_of(case, random, 15, truncates=False)
+    with case.log(":memory:") as log:
+        produce(log, compacted(given))
+        letters: list[DeadLetter] = []
+        pipeline = opened(log, case, poll_records=polled, dead_letters=letters.append)
+        for _ in stepped(pipeline, case):
+            pass
+        expected = after_each((message.change for message in given), case.table, case.on_repeat)
+        assert weights_of(pipeline.graph) == expected[-1][1]
         pipeline.close()
         assert not letters

@@ -276,9 +276,7 @@ class ChangeReader:
         after = None if op == "d" else after
         return Event(op, self.key(key), before, after, False, around, time)
 
-    def _flat(
-        self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes
-    ) -> Event:
+    def _flat(self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes) -> Event:
         row = Row(_joined(parts), types.get("", NO_TYPES))
         op = JSON.value(parts.get(FLAT_OP, b"null"), FLAT_OP)
         deleted = JSON.value(parts.get(FLAT_DELETED, b"null"), FLAT_DELETED)

@@ -463,9 +463,7 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         return [_flat_sets(row) for row in rows], rows, moved
 
     src, dst, weight, time = columns
-    return _Form(
-        kind, opened, lambda _: None, ("", ""), src, dst, weight, time
-    ).decoding(kind)
+    return _Form(kind, opened, lambda _: None, ("", ""), src, dst, weight, time).decoding(kind)
 
 
 def _flat_sets(row: Any) -> bool | None:
