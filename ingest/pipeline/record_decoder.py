@@ -252,13 +252,15 @@ class RecordDecoder:
             return
         yield BufferedRows(
             read.partition, read.offset, stamp, batch, counts_rows=True,
-            producers=read.producers, newest=newest,
+            producers=read.producers, newest=newest, changes=read.changes,
         )  # fmt: skip
 
     def _left_out(self, read: ReadRecords, stamp: int, reason: str, kind: str) -> BufferedRows:
         """A row becomes a dead letter; the piece that it leaves."""
         self.reader.reject(read.partition, read.offset, reason, read.value, kind)
-        return BufferedRows(read.partition, read.offset, stamp, producer=read.producer)
+        return BufferedRows(
+            read.partition, read.offset, stamp, producer=read.producer, changes=read.changes
+        )
 
     def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:
         return Bounds(self.admission.max_id, self._max_ahead).broken_by(batch, stamp)

@@ -21,7 +21,7 @@ from itertools import count, pairwise, repeat
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch.columns import Columns
+from lpma.batch.columns import MAX_WEIGHT, Columns
 from lpma.names import Column
 
 from ..errors import RecordError
@@ -32,9 +32,9 @@ from ..formats.encode import encode_record
 from ..formats.mapped import is_msgpack
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
-from ..formats.row_reader import RowReaders, Stretch
+from ..formats.row_reader import RowReaders, Stretch, named_ends
 from ..registry.envelope import Envelopes, id_of, in_stretches
-from ..state.table_rows import TableRow, TableRows
+from ..state.table_rows import Sum, TableRow, TableRows
 from ..types import NO_UPDATES, NO_VALUE, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
 from .outputs import FirstRecords, Outputs
@@ -72,7 +72,7 @@ class ReadRecords:
         return ReadRecords(
             self.partition, self.offset + start, self.record.rows(start, stop),
             self.values[start:stop], True, self.ends and self.ends.take(slice(2 * start, 2 * stop)),
-            self.producers[start:stop],
+            self.producers[start:stop], stop - start if self.changes else 0,
         )  # fmt: skip
 
     def parted(self, refused: npt.NDArray[np.bool_] | None) -> Iterator[tuple[ReadRecords, bool]]:
@@ -274,7 +274,13 @@ class RecordReader:
             return
         within = Values(inner.data, inner.starts, inner.stops, keys=keys)
         for stretch in table.stretches(within):
-            yield from self._stretch(polled, values, stretch, stamp)
+            if stretch.rows is None or self._rows is None:
+                yield from self._stretch(polled, values, stretch, stamp)
+            else:
+                part = within[stretch.start : stretch.stop].keys
+                assert part is not None
+                texts = table.row_keys(part)
+                yield from self._summed_rows(polled, values, stretch, texts, stamp)
 
     def _unwrapped(self, topic: str, values: Values, stamp: int) -> Values:
         """These, out of Confluent's envelope. Raises RecordError."""
@@ -303,17 +309,71 @@ class RecordReader:
             return table.reader.record(event), 0
         return self._summed(table.reader, topic, event, self._rows)
 
+    def _summed_rows(
+        self, polled: Polled, values: Values, stretch: Stretch, keys: Sequence[str], stamp: int
+    ) -> Iterator[ReadRecords]:
+        """The same of a stretch of rows that are set. Those that change their own edge alone stay
+        together, with the sums in place of their weights."""
+        rows, table = stretch.rows, self._table(polled.partition.topic)
+        assert rows is not None
+        assert table is not None
+        assert self._rows is not None
+        topic, start = polled.partition.topic, polled.offset + stretch.start
+        ends = (rows.src, rows.dst) if stretch.ends is None else named_ends(stretch.ends)
+        weights = repeat(1.0) if rows.weight is None else rows.weight.tolist()
+        times = repeat(None) if rows.time is None else rows.time.tolist()
+        sums: list[Sum] = []  # of the records from number `first` on
+        first = 0
+        for at, (key, src, dst, weight, time) in enumerate(
+            zip(keys, ends[0].tolist(), ends[1].tolist(), weights, times, strict=False)
+        ):
+            changed = self._rows.change(topic, key, TableRow(src, dst, weight, time))
+            if len(changed) == 1 and abs(changed[0].weight or 0.0) <= MAX_WEIGHT and (
+                time is not None or changed[0].time is None
+            ):  # fmt: skip
+                sums.append(changed[0])
+                continue
+            self._rows.revert()
+            yield from self._sums(polled, values, stretch, first, sums)
+            place = stretch.start + at
+            its_key = b"" if values.keys is None else values.keys[place]
+            yield self._one(polled.partition, start + at, values[place], stamp, its_key)
+            sums, first = [], at + 1
+        yield from self._sums(polled, values, stretch, first, sums)
+
+    def _sums(
+        self, polled: Polled, values: Values, stretch: Stretch, first: int, sums: list[Sum]
+    ) -> Iterator[ReadRecords]:
+        """The records of a stretch from number `first` on as these sums."""
+        if not sums:
+            return
+        assert stretch.rows is not None
+        count = len(sums)
+        batch = stretch.rows.rows(first, first + count)
+        batch = batch.replace(weight=np.array([each.weight for each in sums]))
+        if batch.time is not None:
+            batch = batch.replace(time=np.array([each.time for each in sums], np.int64))
+        ends = stretch.ends and stretch.ends.take(slice(2 * first, 2 * (first + count)))
+        start = stretch.start + first
+        yield ReadRecords(
+            polled.partition, polled.offset + start, Record(batch), values[start : start + count],
+            True, ends, changes=count,
+        )  # fmt: skip
+
     def _summed(
         self, reader: ChangeReader, topic: str, event: Event, rows: TableRows
     ) -> tuple[Record, int]:
         """The same where rows are remembered. Raises RecordError; then none has changed."""
-        if event.op == "t":
-            record = reader.truncation(event)
-            rows.clear(topic)
-            return record, 1
-        key, row = reader.row_key(event), reader.table_row(event)
         time = reader.time_ms(event)
-        sums = rows.change(topic, key, None if row is None else TableRow(*row))
+        if event.op == "t":
+            if reader.is_alone or reader.is_of_another_table(event):
+                record = reader.truncation(event)
+                rows.clear(topic)
+                return record, 1
+            sums = rows.clear(topic)
+        else:
+            key, row = reader.row_key(event), reader.table_row(event)
+            sums = rows.change(topic, key, None if row is None else TableRow(*row))
         try:
             return reader.summed(sums, time), 1
         except RecordError:
