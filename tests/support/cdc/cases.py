@@ -78,8 +78,8 @@ def cases(draw: st.DrawFn) -> Case:
     table = draw(st.sampled_from([BY_ENDS, BY_SOURCE, BY_ID, COMPOSITE]))
     table = replace(table, text_ends=draw(st.booleans()), nullable=draw(st.booleans()))
     shared = "payer" not in table.key
-    repeat = draw(st.sampled_from(["sum", "last"] if shared else [None, "sum", "last"]))
-    return Case(table, draw(encodings()), repeat)
+    repeats: list[OnRepeat | None] = ["sum", "last"] if shared else [None, "sum", "last"]
+    return Case(table, draw(encodings()), draw(st.sampled_from(repeats)))
 
 
 @st.composite
