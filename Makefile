@@ -129,5 +129,5 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) bench-results docs/_build *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) bench-results docs/_build docs/reference/generated *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,5 @@
-"""docs/performance.md, made of what `headline` found: `python -m benchmarks page`.
+"""docs/performance.md and the figures of the README, made of what `headline` found: `python -m
+benchmarks page`.
 
 Each machine has a file, results/MACHINE.json:
 
@@ -7,12 +8,15 @@ Each machine has a file, results/MACHINE.json:
     cpu, cuda  by row: `ms` of ours ("lpma") and of each other, medians; the `least` and how many
                `rounds`; `missing`, the others that are not installed; the `command`, its `date` and
                the `commit`. A row that `headline` did not measure says where it is `quoted` from
-    kept       other figures, all quoted: in which `table`, `what`, `ours`, `beside`, and as above
+    kept       other figures: in which `table`, `what`, `ours`, `beside`, and as above
+
+A row with `readme`, which says what it is to whoever has not read the page, is in the README, too.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +27,8 @@ from .stopwatch import NAN
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
+_IN_README = re.compile("(<!-- figures[^>]*-->\n).*?(<!-- /figures -->)", re.DOTALL)
 OURS = "lpma"
 UNMEASURED = "not measured on this machine"
 COMMAND = "`python -m benchmarks …`"  # the head of the column
@@ -78,13 +84,14 @@ What takes how long, beside the fastest other that can be installed. Rivals take
 process after a warm-up, figures are medians, and every result is verified before its time counts.
 *ratio* is the other's time to ours: above 1, lpma is faster. Our store keeps float32 weights and
 int64 times throughout; the others keep less. `make bench` measures the rows of this machine
-anew. How experiments are run and read: [benchmarks.md](benchmarks.md); how the figures came about:
-[notes](notes/README.md).
+anew. How experiments are run and read: [benchmarks](development/benchmarks.md); how the figures
+came about: [notes](development/notes/README.md).
 """
 
 
 def page(setting: Setting) -> list[Report]:
     PAGE.write_text(text(kept()), encoding="utf-8")
+    README.write_text(readme(README.read_text("utf-8"), kept()), encoding="utf-8")
     return []
 
 
@@ -96,6 +103,27 @@ def kept() -> list[dict[str, Any]]:
 def text(machines: Sequence[Mapping[str, Any]]) -> str:
     """The page that these results make."""
     return "\n".join([_OPENING, *(line for found in machines for line in _machine(found))])
+
+
+def readme(text: str, machines: Sequence[Mapping[str, Any]]) -> str:
+    """The README with the figures that are shown there. REQUIRES: it has a place for them."""
+    rows = []
+    for found in machines:
+        for row in (*found["cuda"].values(), *found["kept"]):
+            if "readme" in row:
+                rows.append((row["readme"], *_in_brief(row), _command(row["command"])))
+    table = "\n".join(_table(("", "lpma", "beside it", COMMAND), rows)).strip()
+    changed, places = _IN_README.subn(lambda place: f"{place[1]}{table}\n{place[2]}", text)
+    assert places == 1, "README.md: there is no place for figures"
+    return changed
+
+
+def _in_brief(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Ours, and the fastest other."""
+    if "ms" not in row:
+        return row["ours"], row["beside"]
+    other, ms = fastest(row)
+    return f"{_number(row['ms'][OURS])} ms", f"{other} {_number(ms)} ms"
 
 
 def _machine(found: Mapping[str, Any]) -> Iterator[str]:

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
         RecordError as RecordError,
         SourceError as SourceError,
     )
+    from .feed.follower import follow as follow
     from .fields import Debezium as Debezium, Fields as Fields
+    from .formats.changes import EdgeChanges as EdgeChanges, decode_changes as decode_changes
     from .formats.encode import (
         encode_expire as encode_expire,
         encode_query as encode_query,
@@ -88,7 +90,9 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "errors": """
         CheckpointError ClusterError EngineLost IngestError LockedError OffsetError PastError
         PipelineError QueryError QueryRefused QueryTimeout RecordError SourceError""",
+    "feed.follower": "follow",
     "fields": "Debezium Fields",
+    "formats.changes": "EdgeChanges decode_changes",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
     "formats.records": "decode decode_record",
     "formats.replies": "DeadLetter decode_dead_letter decode_reply",

@@ -21,8 +21,8 @@ from lpma.names import Names as Dictionary
 from .errors import SourceError
 from .fields import Field as Column
 from .pipeline.record_decoder import ends_of, mapped
-from .sources.files.edges import EdgeFile, open_edges
-from .sources.files.formats import CALLED, LISTS, format_of
+from .sources.files.edges import EdgeFile, format_in, open_edges
+from .sources.files.formats import CALLED, LISTS
 from .sources.files.reading import Arguments, Asked
 from .types import Names
 
@@ -54,7 +54,7 @@ def read_csv(
     >>> ingest.read_csv("own.csv", device="cpu").edge("bob", "carol").weight
     1.5
     """
-    form = format_of(Path(path))
+    form = format_in(Path(path))
     if form not in LISTS:
         raise SourceError(f"{path}: {CALLED[form]}: ingest.read_edges reads it")
     return _read(form, path, source, target, weight, time, accept_bad=accept_bad, **options)
@@ -69,7 +69,7 @@ def read_parquet(path: str | os.PathLike[str], *columns: Any, **options: Any) ->
     >>> ingest.read_parquet("own.parquet", device="cpu").num_edges
     2
     """
-    return _read("parquet", path, *columns, **options)
+    return _read(format_in(Path(path), "parquet"), path, *columns, **options)
 
 
 def read_json(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lpma.Graph:
@@ -80,7 +80,7 @@ def read_json(path: str | os.PathLike[str], *columns: Any, **options: Any) -> lp
     >>> ingest.read_json("own.jsonl", "after.from", "after.to", device="cpu").num_edges
     1
     """
-    return _read("jsonl", path, *columns, **options)
+    return _read(format_in(Path(path), "jsonl"), path, *columns, **options)
 
 
 def _read(

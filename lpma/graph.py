@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .arguments import scalars
-from .arguments.convert import NO_VERTEX, time_array, time_column
+from .arguments.convert import NO_VERTEX, one_time, time_column
 from .arguments.renamed import keywords_renamed
 from .arguments.scalars import integer, shown, truth
 from .arguments.scalars import path as argument_path
+from .arguments.time_views import time_view
 from .arrays import Array, first_not_below, on_device, to_host
 from .backend import check_device, open_backend
 from .backend.values import SlotSource
@@ -42,6 +43,7 @@ from .engine.admission import NO_PREDECESSORS
 from .engine.answers import Answers
 from .engine.check import check_stores
 from .engine.lock import GraphLock
+from .engine.net import Watch
 from .engine.single import SingleOperations, degree_of
 from .engine.stores import Stores
 from .engine.touched import net_changes, touched
@@ -231,15 +233,14 @@ class Graph:
         >>> g.has_edge(1, 2), g.num_edges
         (False, 2)
         """
-        time = None if before is None else time_array(before)
-        if time is None or time.ndim:
-            raise BatchError("before: expire takes one time: integer milliseconds or a datetime")
         zero = np.zeros(1, np.uint32)
-        given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time_column(time, zero)
+        time = time_column(one_time(before, "before"), zero)
+        given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time
         self._vertices.apply_ids(Columns(*given, checked=True))
 
-    def apply(self, batch: Batch | Columns) -> Answers:
-        """Apply one mixed batch and answer its queries, each as of its place in it.
+    def apply(self, batch: Batch | Columns, watch: Watch | None = None) -> Answers:
+        """Apply one mixed batch and answer its queries, each as of its place in it. watch: a new
+        one, which then has what the batch changed: two look-ups of all that it names.
 
         Raises
         BatchError       the batch is malformed; nothing is changed
@@ -259,7 +260,7 @@ class Graph:
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
-        return self._vertices.apply(batch)
+        return self._vertices.apply(batch, watch)
 
     @property
     def names(self) -> Names | None:
@@ -517,24 +518,56 @@ class Graph:
 
     # -- whole contents -----------------------------------------------------------------------
 
-    def snapshot(self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
+    def snapshot(
+        self,
+        compact: bool = False,
+        max_bytes: int = MAX_SNAPSHOT_BYTES,
+        *,
+        since: Any = None,
+        until: Any = None,
+        half_life: Any = None,
+        now: Any = None,
+    ) -> Snapshot:
         """The state now, in CSR: a copy, on the graph's device. There is a row for every id up to
         the largest present; `compact` renumbers the vertices present to 0 … n - 1 and returns their
         ids with it.
 
+        since, until  only edges with since <= time < until: times as `insert` takes them
+        half_life     let weights decay: w becomes w · 2^-((now - time) / half_life). Milliseconds
+                      from 1 on, or a timedelta. Of a graph without weights they are float32, what
+                      is left of 1
+        now           when that is; None: the newest time of the edges in the snapshot. An edge that
+                      is newer counts whole; one older than 1,022 half-lives weighs 0
+
+        A vertex is then one that has such an edge, or was added by itself; rows are as in the whole
+        snapshot, whose `version` and `time` this one has. Every device computes the same bits.
+
         Raises SnapshotTooLarge if `indptr`, 8 bytes per row, would exceed `max_bytes`, BatchError
-        on an argument of another type, and OutOfMemory.
+        on an argument of another type, or on one of the last four if the graph has no times, and
+        OutOfMemory.
 
         >>> g = lpma.Graph(device="cpu")
-        >>> g.insert([0, 0, 2], [1, 2, 0])
+        >>> g.insert([0, 0, 2], [1, 2, 0], time=[1000, 2000, 3000])
         >>> s = g.snapshot()
         >>> s.indptr, s.indices
         (array([0, 2, 2, 3]), array([1, 2, 0], dtype=uint32))
+        >>> s = g.snapshot(since=2000, half_life=1000)
+        >>> s.indptr, s.indices, s.weights
+        (array([0, 1, 1, 2]), array([2, 0], dtype=uint32), array([0.5, 1. ], dtype=float32))
         """
-        return self.begin_snapshot(compact, max_bytes)()
+        return self.begin_snapshot(
+            compact, max_bytes, since=since, until=until, half_life=half_life, now=now
+        )()
 
     def begin_snapshot(
-        self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES
+        self,
+        compact: bool = False,
+        max_bytes: int = MAX_SNAPSHOT_BYTES,
+        *,
+        since: Any = None,
+        until: Any = None,
+        half_life: Any = None,
+        now: Any = None,
     ) -> Callable[[], Snapshot]:
         """Copy the state now; the function that is returned makes the snapshot of the copy, in any
         thread, while the graph goes on: whoever applies batches waits for the copy alone. Arguments
@@ -550,8 +583,9 @@ class Graph:
         """
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
+        view = time_view(since, until, half_life, now, self.has_times)
         read, names = self._lock.read, self._vertices.names
-        return read(capture.begin_snapshot, self._stores, names, compact, max_bytes, read)
+        return read(capture.begin_snapshot, self._stores, names, compact, max_bytes, view, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,

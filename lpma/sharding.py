@@ -3,8 +3,8 @@
 Idea: a graph that is spread over several stores keeps each vertex in one of them, and whoever meets
 an id or a name must know which without asking. So the owner is a hash of the vertex alone, modulo
 the number of owners. What is written down rests on it: a log whose partitions are chosen by it, and
-the checkpoints of whatever reads these. It must never change. `docs/format.md` states it, and its
-tests hold literal values.
+the checkpoints of whatever reads these. It must never change. `docs/reference/format.md` states it,
+and its tests hold literal values.
 
     mix(z)       z ^= z >> 30; z *= 0xbf58476d1ce4e5b9; z ^= z >> 27; z *= 0x94d049bb133111eb;
                  z ^= z >> 31, on 64 bits without sign

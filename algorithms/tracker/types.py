@@ -92,7 +92,7 @@ class CountAtEdges(Figure):
     with a function count_touching(rows, edges): how much in the rows has an edge of the list.
 
     Rule: recompute if changed edges × PER_EDGE > edges. PER_EDGE is the cost of a changed edge in
-    edges recounted (docs/notes/algorithms.md)."""
+    edges recounted (docs/development/notes/algorithms.md)."""
 
     package: str
     PER_EDGE: ClassVar[dict[str, int]]  # by device

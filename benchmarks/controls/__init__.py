@@ -1,4 +1,5 @@
-"""Our own opponents on a CUDA device, where no other store can be installed: docs/benchmarks.md.
+"""Our own opponents on a CUDA device, where no other store can be installed
+(docs/development/benchmarks.md).
 
 flat_merge        one flat sorted array, merged with every batch
 contiguous_pma    a packed-memory array in one piece, in GPMA+'s manner

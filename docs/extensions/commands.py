@@ -1,16 +1,23 @@
-"""The directive `{commands}`: every command of the Typer application, as its `--help` has it; and
-`{settings}`: the file of settings that `lpma ingest --write-config` prints."""
+"""Pages of the reference that are made of declarations, before Sphinx reads the others:
+
+generated/commands/*.md   a page a command of the Typer application, as its `--help` has it
+generated/commands.md     their list
+generated/settings.md     every setting that a file for `--config` may hold
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
-from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+from typer.testing import CliRunner
+
+# A setting as a written file has it: what it means, then its key and its default.
+_SETTING = re.compile(r"((?:^# .*\n)+?)^# (\w+) =(.*)\n", re.MULTILINE)
 
 
 def walk(command: Any, context: typer.Context) -> Iterator[typer.Context]:
@@ -26,7 +33,7 @@ def walk(command: Any, context: typer.Context) -> Iterator[typer.Context]:
 def markdown(context: typer.Context) -> Iterator[str]:
     command = context.command
     usage = command.get_usage(context).removeprefix("Usage: ").strip()
-    yield f"## {context.command_path}\n"
+    yield f"# {context.command_path}\n"
     yield "```text\n" + " ".join(usage.split()) + "\n```\n"
     yield (command.help or "") + "\n"
     for parameter in command.get_params(context):
@@ -45,31 +52,75 @@ def escaped(text: str) -> str:
     return text
 
 
-class Commands(SphinxDirective):
-    def run(self) -> list[nodes.Node]:
-        from ingest.cli import app
+def write_commands(root: typer.Context, folder: Path) -> None:
+    """A page a command; those of one subject, as `lpma query`, share one."""
+    (folder / "commands").mkdir(parents=True, exist_ok=True)
+    rows, entries = [], []
+    for name in root.command.list_commands(root):  # type: ignore[attr-defined]
+        command = root.command.get_command(root, name)  # type: ignore[attr-defined]
+        context = typer.Context(command, parent=root, info_name=name)
+        pages = ["\n".join(markdown(each)) for each in walk(command, context)]
+        about = (command.help or "").split("\n\n")[0]
+        if hasattr(command, "list_commands"):
+            below = [re.sub("^# ", "## ", page) for page in pages]
+            pages = [f"# lpma {name}\n\n{escaped(about)}\n", *below]
+        write(folder / "commands" / f"{name}.md", "\n".join(pages))
+        place = f"generated/commands/{name}"
+        entries.append(place)
+        rows.append(f"| {{doc}}`lpma {name} <{place}>` | {escaped(' '.join(about.split()))} |")
+    toctree = ["```{toctree}", ":hidden:", "", *entries, "```"]
+    write(folder / "commands.md", "\n".join(["| | |", "| --- | --- |", *rows, "", *toctree]))
 
-        command = typer.main.get_command(app)
-        context = typer.Context(command, info_name="lpma")
-        lines = [line for each in walk(command, context) for line in markdown(each)]
-        text = StringList("\n".join(lines).splitlines(), source="ingest/cli")
-        holder = nodes.section()
-        holder.document = self.state.document
-        self.state.nested_parse(text, 0, holder, match_titles=True)
-        return holder.children
+
+def settings_of(root: typer.Context) -> dict[str, dict[str, tuple[str, str, list[str]]]]:
+    """table → key → (default, meaning, the commands that read it)."""
+    found: dict[str, dict[str, tuple[str, str, list[str]]]] = {}
+    for context in walk(root.command, root):
+        if not any(p.name == "write_config" for p in context.command.get_params(context)):
+            continue
+        words = context.command_path.split()[1:]
+        given = [*words, "--write-config"]
+        text = CliRunner().invoke(_app(), given, catch_exceptions=False).stdout
+        for table, content in re.findall(r"^\[(\S+)\]\n(.*?)(?=^\[|\Z)", text, re.S | re.M):
+            keys = found.setdefault(table, {})
+            for about, key, default in _SETTING.findall(content):
+                meaning = " ".join(about.replace("\n# ", " ").removeprefix("# ").split())
+                keys.setdefault(key, (default.strip(), meaning, []))[2].append(" ".join(words))
+    return found
 
 
-class Settings(SphinxDirective):
-    def run(self) -> list[nodes.Node]:
-        from typer.testing import CliRunner
+def write_settings(root: typer.Context, folder: Path) -> None:
+    lines = []
+    for table, keys in settings_of(root).items():
+        lines += [f"## {table}", "", "| key | default | meaning | read by |"]
+        lines.append("| --- | --- | --- | --- |")
+        for key, (default, meaning, commands) in keys.items():
+            said = escaped(meaning).replace("|", "\\|")
+            shown = f"`{default}`" if default else ""
+            lines.append(f"| `{key}` | {shown} | {said} | {', '.join(commands)} |")
+        lines.append("")
+    write(folder / "settings.md", "\n".join(lines))
 
-        from ingest.cli import app
 
-        text = CliRunner().invoke(app, ["ingest", "--write-config"], catch_exceptions=False).stdout
-        return [nodes.literal_block(text, text, language="toml")]
+def write(path: Path, text: str) -> None:
+    """Write a page, unless it says the same already: then Sphinx need not read it again."""
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")
+
+
+def _app() -> Any:
+    from ingest.cli import app
+
+    return app
+
+
+def write_pages(app: Sphinx) -> None:
+    folder = Path(app.srcdir) / "reference" / "generated"
+    root = typer.Context(typer.main.get_command(_app()), info_name="lpma")
+    write_commands(root, folder)
+    write_settings(root, folder)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("commands", Commands)
-    app.add_directive("settings", Settings)
+    app.connect("builder-inited", write_pages, priority=100)  # before the pages are listed
     return {"parallel_read_safe": True}

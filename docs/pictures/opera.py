@@ -10,7 +10,7 @@ import lpma
 from pictures.ink import Ink, canvas
 
 # What happens to the edge 1→2, which is stored with weight 1, at each place of the batch.
-BATCH = ("append +2", "edge?", "delete", "edge?", "append +5", "edge?")
+BATCH = ("insert +2", "edge?", "delete", "edge?", "insert +5", "edge?")
 
 
 def answers() -> list[float | None]:

@@ -16,7 +16,7 @@ from pictures import ink as inks
 from pictures.ink import Ink, canvas
 from pictures.small_store import SLOTS
 
-STREAM = ("append 3→7", "append 1→4", "neighbours of 1?", "delete 3→7", "append 2→6")
+STREAM = ("insert 3→7", "insert 1→4", "neighbours of 1?", "delete 3→7", "insert 2→6")
 OUT = (
     ("answers", "each at its place in the stream"),
     ("snapshots", "CSR arrays for algorithms"),

@@ -86,6 +86,16 @@ class Result:
             plot_distribution(self.values, self.value, path, title)
 
 
+def reading_weights(algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with which an algorithm reads weights, which decay. Raises BatchError if it
+    reads none."""
+    if algorithm == "pagerank":
+        return given | {"weighted": True}
+    if algorithm != "shortest-paths":
+        raise BatchError(f"half_life: {algorithm} reads no weights: pagerank and shortest-paths do")
+    return given
+
+
 def timed(action: Callable[[], T]) -> tuple[T, float]:
     """What the action returns, and the seconds it took besides waiting for the CPU's kernels to be
     compiled, or read from the cache, which only a first call does."""

@@ -16,13 +16,13 @@ from lpma.interop.edges import lost_weights
 from .. import graphs
 from ..errors import SourceError
 from ..graphs import BATCH_SIZE
-from ..sources.files.edges import EdgeFile, as_source_errors
+from ..sources.files.edges import EdgeFile
 from ..sources.files.left_out import LeftOut
 from ..sources.files.unpacking import is_pipe, share_read
 from ..state.vertex_names import VertexNames
 from ._console import Screen
 from ._file_options import FileOptions
-from ._recent import ALL, RecentOptions
+from ._recent import ALL, ViewOptions
 from ._targets import STDIN, TargetError, is_stream, spooled
 
 if TYPE_CHECKING:
@@ -72,20 +72,19 @@ def load_graph(
     device: str,
     screen: Screen,
     accept_bad: float | None = None,
-    recent: RecentOptions = ALL,
+    view: ViewOptions = ALL,
 ) -> tuple[lpma.Graph, VertexNames]:
-    """A graph of what `load` takes, with its defaults, and not saved; with times only where edges
-    are told by them."""
+    """A graph of what `load` takes, with its defaults, and not saved; with times only where a
+    view is asked for, which is then to be taken."""
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
-    recent.check_recent(edges.timed)
+    view.check_view(edges.timed)
     graph = lpma.Graph(
-        device=device, directed=edges.directed, times=recent.names_recent is not None,
+        device=device, directed=edges.directed, times=view.names_view is not None,
         names=edges.named, left=edges.left,
     )  # fmt: skip
     fill(graph, edges, BATCH_SIZE, False, screen, accept_bad)
-    recent.keep_recent(graph, screen)
     return graph, VertexNames(graph.names)
 
 
@@ -171,17 +170,14 @@ def _file_edges(
     path: Path, directed: bool | None, options: FileOptions, screen: Screen, what: str | None = None
 ) -> Edges:
     from ..sources.files.by_networkx import said_before
-    from ..sources.files.edges import open_edges
-    from ..sources.files.formats import format_of
+    from ..sources.files.edges import format_in, open_edges
 
-    if path.is_file():
-        with as_source_errors(path):
-            format = options.format or format_of(path)
-        if (said := said_before(path, format)) is not None:
-            screen.say(said)
+    format = format_in(path, options.format)
+    if (said := said_before(path, format)) is not None:
+        screen.say(said)
     # What a file that is undirected mirrors would count again in a graph that is. Such a file makes
     # one, unless the caller says otherwise.
-    file = open_edges(path, options.asked(), options.format, mirror=directed is True)
+    file = open_edges(path, options.asked(), format, mirror=directed is True)
     is_directed = file.reading.directed is not False if directed is None else directed
     screen.say(str(file.reading))
     for note in file.reading.notes(is_directed):

@@ -1,42 +1,50 @@
-"""`--window` and `--since`: only the edges of late, of a graph that is loaded or read once."""
+"""`--window` and `--since`: only the edges of late, of a graph that is loaded; and views in time of
+one that is read (see `ingest/views.py`)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
 from lpma.arrays import to_host
+from lpma.errors import BatchError
 
 from ..errors import PipelineError
-from ..timers import now_ms
 from ._console import Screen
 from ._typer import option
 
 if TYPE_CHECKING:
     import lpma
+    from lpma import Snapshot
 
 _option = partial(option, panel="Only the edges of late")
+_NAMES = ("since", "until", "half_life", "now")
 
 
 @dataclass(frozen=True)
-class RecentOptions:
+class SinceOptions:
     """Which edges stay, by the time of their last operation; None: all."""
+
+    since: str | None = _option(
+        "--since", metavar="TIME",
+        help="Keep those whose last operation is no older than this: a date or time of ISO 8601, "
+        "30d for that long ago, or a number in the unit of the times.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RecentOptions(SinceOptions):
+    """The same, also by how much older they are than the newest."""
 
     window: str | None = _option(
         "--window", metavar="WIDTH",
         help="Keep the edges whose last operation is at most this much older than the newest: 30d, "
         "of ms, s, m, h, d, w, or a number in the unit of the times.",
-    )  # fmt: skip
-    since: str | None = _option(
-        "--since", metavar="TIME",
-        help="Keep those whose last operation is no older than this: a date or time of ISO 8601, "
-        "30d for that long ago, or a number in the unit of the times.",
     )  # fmt: skip
 
     @property
@@ -50,29 +58,17 @@ class RecentOptions:
     @cached_property
     def _bound(self) -> Callable[[int], int]:
         """What is older goes, by the time of the newest edge. Raises typer.BadParameter."""
-        from ..formats.times import millisecond
         from ..pipeline.windows import width_of
+        from ..views import time_of
 
-        said = (self.since or "").strip()
         try:
             if self.since is None:
                 width = width_of(self.window) or 0
                 return lambda newest: newest - width
-            if re.fullmatch(r"[+-]?\d+", said, re.ASCII):
-                since = int(said)
-            elif re.fullmatch(r"\d+ *[a-z]+", said, re.ASCII):
-                since = now_ms() - (width_of(said) or 0)
-            else:
-                since = millisecond(said)
+            since = time_of(self.since, "since")
             return lambda newest: since
-        except PipelineError as error:
+        except (PipelineError, BatchError) as error:
             raise typer.BadParameter(str(error), param_hint=self.names_recent) from error
-        except ValueError:
-            raise typer.BadParameter(
-                f"{said!r}: expected a date or time of ISO 8601, how long ago, as 30d, or a number "
-                "in the unit of the times",
-                param_hint="--since",
-            ) from None
 
     def check_recent(self, timed: bool) -> None:
         """Raise typer.BadParameter if edges cannot be told by their times. timed: whether what is
@@ -80,11 +76,7 @@ class RecentOptions:
         if (name := self.names_recent) is None:
             return
         _ = self._bound  # which refuses what it cannot be
-        if not timed:
-            raise typer.BadParameter(
-                "what is read has no times: name the column that holds them by --time",
-                param_hint=name,
-            )
+        _check_timed(timed, name)
 
     def keep_recent(self, graph: lpma.Graph, screen: Screen) -> None:
         """Let the others expire, and say how many did."""
@@ -97,4 +89,102 @@ class RecentOptions:
         screen.say(f"{gone:,} of {had:,} edges were last changed before {before}, and are left out")
 
 
-ALL = RecentOptions()  # edges stay
+@dataclass(frozen=True)
+class TimeOptions(SinceOptions):
+    """Which edges are read, and how their weights decay; None: all, and they do not."""
+
+    until: str | None = _option(
+        "--until", metavar="TIME",
+        help="Keep those whose last operation is older than this, given as --since.",
+    )  # fmt: skip
+    half_life: str | None = _option(
+        "--half-life", metavar="SPAN",
+        help="Let a weight halve for each such span between the edge's last operation and --now: "
+        "2d, of ms, s, m, h, d, w, or a number in the unit of the times.",
+    )  # fmt: skip
+    now: str | None = _option(
+        "--now", metavar="TIME",
+        help="When weights have decayed to, given as --since. (default: the newest edge's time)",
+    )  # fmt: skip
+
+    @property
+    def names_time(self) -> str | None:
+        """One of the options, if any was given."""
+        given = [name for name in _NAMES if getattr(self, name) is not None]
+        return _hint(given[0]) if given else None
+
+    @cached_property
+    def texts(self) -> dict[str, int]:
+        """What the options are as arguments of `Graph.snapshot`. Raises typer.BadParameter."""
+        from ..views import view_of
+
+        given = {name: getattr(self, name) for name in _NAMES}
+        try:
+            view = view_of(given)
+        except BatchError as error:
+            name = next((name for name in _NAMES if str(error).startswith(name)), "since")
+            raise typer.BadParameter(str(error), param_hint=_hint(name)) from error
+        if "now" in view and "half_life" not in view:
+            raise typer.BadParameter("is needed with --now", param_hint="--half-life")
+        if "since" in view and "until" in view and view["since"] > view["until"]:
+            raise typer.BadParameter("is after --until", param_hint="--since")
+        return view
+
+
+@dataclass(frozen=True)
+class ViewOptions(RecentOptions, TimeOptions):
+    """The same of a graph that is read here."""
+
+    @property
+    def names_view(self) -> str | None:
+        """An option that asks for a view, if one was given. Raises typer.BadParameter on two that
+        exclude each other."""
+        return self.names_recent or self.names_time
+
+    def check_view(self, timed: bool) -> None:
+        """Raise typer.BadParameter if the options conflict, or edges cannot be told by their times.
+        timed: whether what is read says when they were."""
+        if (name := self.names_view) is None:
+            return
+        _ = self.texts
+        self.check_recent(timed)
+        _check_timed(timed, name)
+
+    def snapshot(self, graph: Any, screen: Screen, compact: bool) -> Snapshot:
+        """The graph's snapshot in the view; how many edges are not in it is said. REQUIRES:
+        `check_view`."""
+        if self.names_view is None:
+            made: Snapshot = graph.snapshot(compact=compact)
+            return made
+        view = dict(self.texts)
+        if self.window is not None and graph.num_edges:
+            newest = int(np.max(to_host(graph.snapshot()._times)))
+            view["since"] = max(self._bound(newest), -(2**63))
+        s: Snapshot = graph.snapshot(compact=compact, **view)
+        if gone := graph.num_edges - s.num_edges:
+            screen.say(f"{gone:,} of {graph.num_edges:,} edges are not in the view")
+        return s
+
+
+ALL = ViewOptions()  # edges, as they are
+
+
+def reading_weights(algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The algorithm's arguments where weights decay. Raises typer.BadParameter if it reads none."""
+    from .. import analyses
+
+    try:
+        return analyses.reading_weights(algorithm, given)
+    except BatchError as error:
+        raise typer.BadParameter(str(error), param_hint="--half-life") from error
+
+
+def _hint(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _check_timed(timed: bool, name: str) -> None:
+    if not timed:
+        raise typer.BadParameter(
+            "what is read has no times: name the column that holds them by --time", param_hint=name
+        )

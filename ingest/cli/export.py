@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -24,17 +25,24 @@ from ..state.vertex_names import check_table_writable, table_path, write_table
 from ._as_of import AsOfOptions, open_as_of
 from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._options import ReadingDevice
+from ._recent import ViewOptions
 from ._targets import STDIN, Store
 from ._typer import sharing
+
+
+@dataclass(frozen=True)
+class ExportOptions(AsOfOptions, ViewOptions):
+    """Which state, and what of it."""
+
 
 Format = Literal["npz", "parquet", "csv", "mtx", "graphml", "gexf"]
 
 
 @failing_in_one_line
-@sharing(AsOfOptions)
+@sharing(ExportOptions)
 def export(
     store: Store,
-    past: AsOfOptions,
+    options: ExportOptions,
     path: Annotated[
         Path,
         typer.Argument(
@@ -64,7 +72,8 @@ def export(
     chosen = str(format) if piped else _format_of(path, format)
     started = time.perf_counter()
     with Screen() as screen, tempfile.TemporaryDirectory(prefix="lpma-") as folder:
-        opened = open_as_of(store, device, past, contents=True)
+        opened = open_as_of(store, device, options, contents=True)
+        options.check_view(opened.graph.has_times)
         if piped:
             path = Path(folder) / f"stdout.{chosen}"
         beside = table_path(path) if opened.names.count is not None and chosen == "mtx" else None
@@ -75,7 +84,7 @@ def export(
             )
         if beside is not None:
             check_table_writable(path, opened.names)
-        s = opened.graph.snapshot(compact=compact)
+        s = options.snapshot(opened.graph, screen, compact)
         screen.progress(f"write {path.name}", 0, None)
         write_snapshot(s, path, chosen)
         for loss in _losses(s, chosen):

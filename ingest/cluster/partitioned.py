@@ -2,7 +2,7 @@
 
 Idea: the producer splits, since it has the rows at hand as columns; a shard then reads its own
 partitions and no other, and no process stands between. `routing.py` says which rows go where;
-`docs/format.md` states the hash.
+`docs/reference/format.md` states the hash.
 
     updates      (u, v) in the partition of u; undirected: (v, u) in that of v too
     updates.in   (v, u) in the partition of v, for a directed graph whose predecessors are asked

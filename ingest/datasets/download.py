@@ -32,7 +32,7 @@ from lpma.batch.columns import Columns
 from lpma.file.atomic import atomic_write
 
 from ..errors import SourceError
-from ..sources.files.edges import open_edges
+from ..sources.files.edges import format_in, open_edges
 from ..sources.files.reading import Asked
 from ..types import Array
 from .cache import DatasetError, Progress, check_recorded, record, sha256
@@ -150,7 +150,7 @@ def _lines_of(dataset: Dataset, raw: Path) -> Iterator[Any]:
     with _konect_member(raw) if dataset.layout == "konect" else nullcontext(raw) as path:
         columns = _konect_columns(dataset, path) if path != raw else dataset.columns
         asked = Asked(columns=columns, names=False, bipartite=False)
-        for piece in open_edges(path, asked).pieces():
+        for piece in open_edges(path, asked, format_in(path)).pieces():
             yield from piece.values()
 
 

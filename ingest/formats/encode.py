@@ -1,4 +1,4 @@
-"""Producing records of the stream. `docs/format.md` is the specification.
+"""Producing records of the stream. `docs/reference/format.md` is the specification.
 
 Whatever is packed is decoded once, so that no producer writes what no consumer takes.
 """

@@ -1,9 +1,9 @@
 """Rows that a topic's mapping reads, one at a time and field by field: objects of JSON, or maps of
 msgpack.
 
-`docs/format.md` is the specification. `ingest.Fields` says which fields mean what; the others are
-passed over, whatever they hold: they need not even be UTF-8. A field that is absent or null is not
-there, and of a field that is repeated the last counts.
+`docs/reference/format.md` is the specification. `ingest.Fields` says which fields mean what; the
+others are passed over, whatever they hold: they need not even be UTF-8. A field that is absent or
+null is not there, and of a field that is repeated the last counts.
 
 Idea: msgspec finds the fields that are mapped, as bytes, and passes over the rest, exactly as it
 does in `row_reader.py`; so both readers take the same records. Each field is then read by itself.

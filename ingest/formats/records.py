@@ -1,4 +1,5 @@
-"""Records of the stream: bytes in, validated operations out. `docs/format.md` is the specification.
+"""Records of the stream: bytes in, validated operations out. The specification is
+`docs/reference/format.md`.
 
 Idea: the cost of decoding should be per record, not per edge, so the form for speed carries whole
 columns, which `np.frombuffer` reads in place. `msgpack.py` and `mapped.py` judge bytes before they

@@ -1,5 +1,5 @@
-"""What a pipeline writes back: replies to queries, and dead letters. `docs/format.md` is the
-specification.
+"""What a pipeline writes back: replies to queries, and dead letters. The specification is
+`docs/reference/format.md`.
 
 The query's id comes first in a reply, so that a reader can pass over what others were sent. A
 query that carries `after`, the last id of a reply with "more", asks for the next rows: as of its

@@ -1,5 +1,5 @@
-"""The results of a stream as records: what changed of its figures, and alerts. `docs/format.md` is
-the specification.
+"""The results of a stream as records: what changed of its figures, and alerts. The specification
+is `docs/reference/format.md`.
 
 Results are columns: all vertices whose figure changed in one batch are one record, or a few, if
 they are many. A reader finds its place by three fields: `run`, which changes only when the results
@@ -61,6 +61,11 @@ class Result:
     def rows(self) -> int:
         """How many vertices it names; 1 for a total."""
         return 1 if self.vertex is None else len(self.vertex)
+
+    @property
+    def pieces(self) -> int:
+        """How many it can be cut into at most."""
+        return self.rows
 
     @property
     def place(self) -> tuple[int, int]:

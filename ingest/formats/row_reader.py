@@ -309,9 +309,7 @@ class RowForm(NamedTuple):
             return
         yield from self.of_values(values, start, len(rows))
 
-    def of_values(
-        self, values: dict[str, list[Any]], start: int, count: int
-    ) -> Iterator[Stretch]:
+    def of_values(self, values: dict[str, list[Any]], start: int, count: int) -> Iterator[Stretch]:
         """The same of so many rows, by role; a kind by its code, LEFT of one that is left."""
         for first, stop, is_left in _runs(values, count):
             if is_left:

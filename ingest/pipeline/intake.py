@@ -121,6 +121,7 @@ class Intake:
             settings.max_queries,
             self._query_ms,
             by_arrival=settings.window is not None and settings.window_time == "arrival",
+            by_record=source.cuts_batches,
         )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:

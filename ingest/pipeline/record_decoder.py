@@ -147,6 +147,7 @@ class RecordDecoder:
         self.reader = RecordReader(
             settings.records, settings.names, state.producers, outputs, self._first,
             self._check_served, self.envelopes, stream.rows, stream.is_of_one_topic,
+            stream.source.decoder,
         )  # fmt: skip
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
@@ -205,7 +206,7 @@ class RecordDecoder:
         batch = batch.rows(done, len(batch))
         return BufferedRows(
             partition, offset, stamp, batch, row=done, producer=producer, newest=newest,
-            is_change=record.is_change, changes=read.changes,
+            is_change=record.is_change, changes=read.changes, closes=record.closes,
         )  # fmt: skip
 
     def _bounded_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
@@ -251,13 +252,15 @@ class RecordDecoder:
             return
         yield BufferedRows(
             read.partition, read.offset, stamp, batch, counts_rows=True,
-            producers=read.producers, newest=newest,
+            producers=read.producers, newest=newest, changes=read.changes,
         )  # fmt: skip
 
     def _left_out(self, read: ReadRecords, stamp: int, reason: str, kind: str) -> BufferedRows:
         """A row becomes a dead letter; the piece that it leaves."""
         self.reader.reject(read.partition, read.offset, reason, read.value, kind)
-        return BufferedRows(read.partition, read.offset, stamp, producer=read.producer)
+        return BufferedRows(
+            read.partition, read.offset, stamp, producer=read.producer, changes=read.changes
+        )
 
     def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:
         return Bounds(self.admission.max_id, self._max_ahead).broken_by(batch, stamp)
@@ -283,6 +286,8 @@ class RecordDecoder:
 
     def _with_ids(self, record: Record, ends: Column | None = None) -> Columns:
         """The updates, their vertices by the ids of the graph. ends: see `Stretch`."""
+        if record.resolve is not None:
+            return record.resolve(self._vertices)
         if self._vertices is None:
             return record.batch
         if ends is None and record.names is not None:

@@ -21,7 +21,7 @@ from itertools import count, pairwise, repeat
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch.columns import Columns
+from lpma.batch.columns import MAX_WEIGHT, Columns
 from lpma.names import Column
 
 from ..errors import RecordError
@@ -32,9 +32,9 @@ from ..formats.encode import encode_record
 from ..formats.mapped import is_msgpack
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
-from ..formats.row_reader import RowReaders, Stretch
+from ..formats.row_reader import RowReaders, Stretch, named_ends
 from ..registry.envelope import Envelopes, id_of, in_stretches
-from ..state.table_rows import TableRow, TableRows
+from ..state.table_rows import Sum, TableRow, TableRows
 from ..types import NO_UPDATES, NO_VALUE, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
 from .outputs import FirstRecords, Outputs
@@ -72,7 +72,7 @@ class ReadRecords:
         return ReadRecords(
             self.partition, self.offset + start, self.record.rows(start, stop),
             self.values[start:stop], True, self.ends and self.ends.take(slice(2 * start, 2 * stop)),
-            self.producers[start:stop],
+            self.producers[start:stop], stop - start if self.changes else 0,
         )  # fmt: skip
 
     def parted(self, refused: npt.NDArray[np.bool_] | None) -> Iterator[tuple[ReadRecords, bool]]:
@@ -106,7 +106,7 @@ class RecordReader:
     does; it is told of bad ones and of repeats here, of others by who takes them. check: raises
     RecordError for a record that cannot be served. envelopes: unwraps records in Confluent's
     envelope. rows: of tables, if these are remembered. is_alone: whether all updates come from one
-    topic."""
+    topic. decoder: reads records; None: they are in our forms."""
 
     def __init__(
         self,
@@ -119,6 +119,7 @@ class RecordReader:
         envelopes: Envelopes | None = None,
         rows: TableRows | None = None,
         is_alone: bool = False,
+        decoder: Callable[[bytes], Record] | None = None,
     ) -> None:
         self.duplicates = 0  # records dropped because they were sent before
         self.skipped: Counter[str] = Counter()  # records of Debezium that are about no row
@@ -130,6 +131,7 @@ class RecordReader:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._check = check
+        self._decoder = decoder
         self._producers = Counter(partition for partition, _ in self.seen)
         self._repeats: dict[tuple[Partition, int], None] = {}  # where the last of them lie
 
@@ -137,18 +139,11 @@ class RecordReader:
         """All that was polled from one place, in order. stamp: decides which schemas there are.
         Raises AllRecordsBad. REQUIRES: `envelopes.ready`."""
         partition, offset, value = polled.partition, polled.offset, polled.value
-        if isinstance(value, Values):
-            if (table := self._table(partition.topic)) is not None:
-                yield from self._changes(polled, value, table, stamp)
-                return
-            for part in in_stretches(value):
-                some = polled._replace(offset=offset + part.start)
-                values = value[part.start : part.stop]
-                if part.id is not None:
-                    yield from self._enveloped(some, values, part.id, stamp)
-                    continue
-                for stretch in self._readers.of(partition.topic).stretches(values):
-                    yield from self._stretch(some, values, stretch, stamp)
+        if isinstance(value, Values) and self._decoder is not None:
+            for at, one in enumerate(value, offset):
+                yield self._one(partition, at, one, stamp)
+        elif isinstance(value, Values):
+            yield from self._many(polled, value, stamp)
         elif isinstance(value, Columns):
             names = Names(value.src, value.dst) if self._readers.names else None
             yield ReadRecords(partition, offset, Record(value, names=names), counts_rows=True)
@@ -187,6 +182,21 @@ class RecordReader:
             yield from self._enveloped(polled, values[:half], id, stamp)
             behind = polled._replace(offset=polled.offset + half)
             yield from self._enveloped(behind, values[half:], id, stamp)
+
+    def _many(self, polled: Polled, values: Values, stamp: int) -> Iterator[ReadRecords]:
+        """Records at consecutive offsets."""
+        topic = polled.partition.topic
+        if (table := self._table(topic)) is not None:
+            yield from self._changes(polled, values, table, stamp)
+            return
+        for part in in_stretches(values):
+            some = polled._replace(offset=polled.offset + part.start)
+            inner = values[part.start : part.stop]
+            if part.id is not None:
+                yield from self._enveloped(some, inner, part.id, stamp)
+                continue
+            for stretch in self._readers.of(topic).stretches(inner):
+                yield from self._stretch(some, inner, stretch, stamp)
 
     def _stretch(
         self, polled: Polled, values: Values, stretch: Stretch, stamp: int
@@ -230,11 +240,7 @@ class RecordReader:
             elif isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
             else:
-                data, fields = value, fields_of(self._readers.records, partition.topic)
-                if table is None and (id := id_of(value)) is not None:
-                    unwrapping = self.envelopes.unwrapping(partition.topic, id, stamp)
-                    data, fields = unwrapping.one(value), unwrapping.fields
-                record = decode_record(data, names=self._readers.names, fields=fields)
+                record = self._decoded(partition.topic, value, stamp, table is None)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
@@ -268,7 +274,13 @@ class RecordReader:
             return
         within = Values(inner.data, inner.starts, inner.stops, keys=keys)
         for stretch in table.stretches(within):
-            yield from self._stretch(polled, values, stretch, stamp)
+            if stretch.rows is None or self._rows is None:
+                yield from self._stretch(polled, values, stretch, stamp)
+            else:
+                part = within[stretch.start : stretch.stop].keys
+                assert part is not None
+                texts = table.row_keys(part)
+                yield from self._summed_rows(polled, values, stretch, texts, stamp)
 
     def _unwrapped(self, topic: str, values: Values, stamp: int) -> Values:
         """These, out of Confluent's envelope. Raises RecordError."""
@@ -297,22 +309,86 @@ class RecordReader:
             return table.reader.record(event), 0
         return self._summed(table.reader, topic, event, self._rows)
 
+    def _summed_rows(
+        self, polled: Polled, values: Values, stretch: Stretch, keys: Sequence[str], stamp: int
+    ) -> Iterator[ReadRecords]:
+        """The same of a stretch of rows that are set. Those that change their own edge alone stay
+        together, with the sums in place of their weights."""
+        rows, table = stretch.rows, self._table(polled.partition.topic)
+        assert rows is not None
+        assert table is not None
+        assert self._rows is not None
+        topic, start = polled.partition.topic, polled.offset + stretch.start
+        ends = (rows.src, rows.dst) if stretch.ends is None else named_ends(stretch.ends)
+        weights = repeat(1.0) if rows.weight is None else rows.weight.tolist()
+        times = repeat(None) if rows.time is None else rows.time.tolist()
+        sums: list[Sum] = []  # of the records from number `first` on
+        first = 0
+        for at, (key, src, dst, weight, time) in enumerate(
+            zip(keys, ends[0].tolist(), ends[1].tolist(), weights, times, strict=False)
+        ):
+            changed = self._rows.change(topic, key, TableRow(src, dst, weight, time))
+            if len(changed) == 1 and abs(changed[0].weight or 0.0) <= MAX_WEIGHT and (
+                time is not None or changed[0].time is None
+            ):  # fmt: skip
+                sums.append(changed[0])
+                continue
+            self._rows.revert()
+            yield from self._sums(polled, values, stretch, first, sums)
+            place = stretch.start + at
+            its_key = b"" if values.keys is None else values.keys[place]
+            yield self._one(polled.partition, start + at, values[place], stamp, its_key)
+            sums, first = [], at + 1
+        yield from self._sums(polled, values, stretch, first, sums)
+
+    def _sums(
+        self, polled: Polled, values: Values, stretch: Stretch, first: int, sums: list[Sum]
+    ) -> Iterator[ReadRecords]:
+        """The records of a stretch from number `first` on as these sums."""
+        if not sums:
+            return
+        assert stretch.rows is not None
+        count = len(sums)
+        batch = stretch.rows.rows(first, first + count)
+        batch = batch.replace(weight=np.array([each.weight for each in sums]))
+        if batch.time is not None:
+            batch = batch.replace(time=np.array([each.time for each in sums], np.int64))
+        ends = stretch.ends and stretch.ends.take(slice(2 * first, 2 * (first + count)))
+        start = stretch.start + first
+        yield ReadRecords(
+            polled.partition, polled.offset + start, Record(batch), values[start : start + count],
+            True, ends, changes=count,
+        )  # fmt: skip
+
     def _summed(
         self, reader: ChangeReader, topic: str, event: Event, rows: TableRows
     ) -> tuple[Record, int]:
         """The same where rows are remembered. Raises RecordError; then none has changed."""
-        if event.op == "t":
-            record = reader.truncation(event)
-            rows.clear(topic)
-            return record, 1
-        key, row = reader.row_key(event), reader.table_row(event)
         time = reader.time_ms(event)
-        sums = rows.change(topic, key, None if row is None else TableRow(*row))
+        if event.op == "t":
+            if reader.is_alone or reader.is_of_another_table(event):
+                record = reader.truncation(event)
+                rows.clear(topic)
+                return record, 1
+            sums = rows.clear(topic)
+        else:
+            key, row = reader.row_key(event), reader.table_row(event)
+            sums = rows.change(topic, key, None if row is None else TableRow(*row))
         try:
             return reader.summed(sums, time), 1
         except RecordError:
             rows.revert()
             raise
+
+    def _decoded(self, topic: str, value: bytes, stamp: int, may_be_enveloped: bool) -> Record:
+        """Raises RecordError."""
+        if self._decoder is not None:
+            return self._decoder(value)
+        fields = fields_of(self._readers.records, topic)
+        if may_be_enveloped and (id := id_of(value)) is not None:
+            unwrapping = self.envelopes.unwrapping(topic, id, stamp)
+            value, fields = unwrapping.one(value), unwrapping.fields
+        return decode_record(value, names=self._readers.names, fields=fields)
 
     def reject(
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str

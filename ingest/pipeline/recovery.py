@@ -371,8 +371,9 @@ def accept_journal_loss(stream: StreamState, damage: Segment, number: int, repla
     log_event("journal loss accepted", logging.WARNING, **detail)
 
 
-def why_results_anew(damage: Segment | None, publisher: Publisher | None) -> str:
-    """Why a new run of results must begin after the replay; "" if the old one can go on."""
+def why_anew(damage: Segment | None, publisher: Publisher | None) -> str:
+    """Why a new run of what it publishes must begin after the replay; "" if the old one can go
+    on."""
     if damage is not None:
         return "the journal was lost, so versions are made anew"
     if publisher is not None and publisher.is_behind():
@@ -412,6 +413,8 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         found = f"{type(graph).__module__}.{type(graph).__qualname__}".removeprefix("builtins.")
         raise PipelineError(f"graph is of type {found}: expected one of lpma, as lpma.Graph()")
     check_results_topic(source, settings)
+    if settings.changes is not None and not isinstance(graph, lpma.Graph):
+        raise PipelineError(f"changes: a feed is of an lpma.Graph, not of {type(graph).__name__}")
     refuse_named(source, settings.names)
     refuse_mirrored(source, graph.directed)
     if settings.window is None and settings.window_time != "event":

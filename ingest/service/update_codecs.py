@@ -1,4 +1,4 @@
-"""The body of `POST /v1/updates` as records of the log, which `docs/format.md` specifies.
+"""The body of `POST /v1/updates` as records of the log, which `docs/reference/format.md` specifies.
 
     application/json                      columns: {"src": […], "dst": […], …}; a row; or a list
                                           of rows

@@ -1,12 +1,14 @@
-"""Columns of Arrow's as NumPy's arrays, where they lie.
+"""Columns of Arrow's as NumPy's arrays, where they lie, and the other way round.
 
-pyarrow's own `to_numpy` imports pandas, if there is one, which takes longer than reading a small
-file. This module imports nothing of Arrow's until it is given something of it.
+pyarrow's own `to_numpy`, `array` and `Schema.empty_table` import pandas, if there is one, which
+takes longer than reading a small file. This module imports nothing of Arrow's until it is given
+something of it, or asked for it.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,25 @@ def as_numpy(values: Any) -> Array:
         return pieces[0]
     joined: Array = np.concatenate([_viewed(values.slice(0, 0).combine_chunks(), types), *pieces])
     return joined
+
+
+def as_arrow(values: Array) -> Any:
+    """Integers or floats, of one dimension, as a pyarrow.Array of the same memory, or of a copy if
+    they do not follow each other there."""
+    pyarrow = importlib.import_module("pyarrow")
+    held = pyarrow.py_buffer(np.ascontiguousarray(values))
+    return pyarrow.Array.from_buffers(
+        pyarrow.from_numpy_dtype(values.dtype), len(values), [None, held]
+    )
+
+
+def text_array(texts: Sequence[bytes]) -> Any:
+    """Text in UTF-8, which is not checked, as a pyarrow.StringArray."""
+    pyarrow = importlib.import_module("pyarrow")
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    return pyarrow.StringArray.from_buffers(
+        len(texts), pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(texts))
+    )
 
 
 def _viewed(array: Any, types: Any) -> Array:

@@ -15,6 +15,7 @@ from ..arrays import to_host
 from ..batch.columns import Columns
 from ..pma.keys import HALF, LOW, one_id
 from ..pma.layout import NO_LEVEL, by_place
+from ..time_view import TimeView, weights_in_view
 from .values import REFUSED, Array, Single
 
 NOTHING_DONE: Single = (REFUSED, 0, 0, 0)
@@ -135,6 +136,20 @@ class Defaults:
         self, segments: Any, num_edges: int, markers: bool, taker: Any
     ) -> tuple[Array | None, Array | None]:
         return self._edges(segments, True)[1:]
+
+    def csr_view(
+        self, segments: Any, num_rows: int, view: TimeView, markers: bool, loops: bool
+    ) -> tuple[Array, Array, Array | None, Array, int]:
+        keys, weights, times = self._edges(segments, True)
+        assert times is not None
+        held = view.holds(times)
+        keys, times = keys[held], times[held]
+        ends = np.arange(num_rows + 1, dtype=np.uint64) << HALF
+        return (
+            np.searchsorted(keys, ends), (keys & LOW).astype(np.uint32),
+            weights_in_view(view, weights, held, times), times,
+            int(np.count_nonzero((keys >> HALF) == (keys & LOW))),
+        )  # fmt: skip
 
     def _edges(self, segments: Any, values: bool) -> tuple[Array, Array | None, Array | None]:
         """All slots but the markers."""

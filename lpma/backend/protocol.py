@@ -28,6 +28,7 @@ import numpy as np
 from ..batch.columns import Columns
 from ..pma.counters import Stats
 from ..pma.layout import Size
+from ..time_view import TimeView
 from .values import (
     Array,
     Committed,
@@ -151,7 +152,7 @@ class Writing(Protocol[Shape, Staged, Keys, Found, Windows]):
         """Sort key operations and find what each does. `strategy` is what `plan` will probably be
         asked for, so that the backend may plan at once.
         [W2] ENSURES: operations of one key are folded, in the order of their places, onto what is
-        stored for it (Definition 2); `tally` is what that comes to.
+        stored for it (Definition 2; `Kind` says what SET is); `tally` is what that comes to.
         [W3] ENSURES: raises BatchError for bad rows that the backend `validates`, and nothing is
         written then. Raises MemoryError."""
 
@@ -309,6 +310,15 @@ class Reading(Protocol[Stored, Asking]):
     ) -> tuple[Array | None, Array | None]:
         """(weights, times) of those rows for `taker`, as long as the store has not changed."""
 
+    def csr_view(
+        self, segments: Stored, num_rows: int, view: TimeView, markers: bool, loops: bool
+    ) -> tuple[Array, Array, Array | None, Array, int]:
+        """(indptr, indices, weights, times, how many of the edges are loops).
+        [R22] REQUIRES: as `csr_rows` and `older`; `loops` says whether there are any, or nobody
+        asks for their number.
+        [R23] ENSURES: what `csr_rows` and `csr_columns` give, of the edges in the view alone, with
+        weights as `decayed` makes them (time_view.py), bit for bit."""
+
     def slots(self, segments: Stored, values: bool = True) -> SlotColumns:
         """(keys uint64[num_slots], weights, times).
         [R13] ENSURES: all filled slots, markers too, by rising key; without `values` the keys
@@ -384,7 +394,7 @@ class Better(Protocol):
     ) -> Single:  # fmt: skip
         """Apply an update to the key of (src, dst) in `segments` and, unless `back` is None, to
         that of (dst, src) there: an in-store's segments, or the same ones in an undirected graph.
-        kind: an edge's append or deletion, or ADD_VERTEX with dst 2^32 - 1. `from_top`: whether the
+        kind: an update of an edge, or ADD_VERTEX with dst 2^32 - 1. `from_top`: whether the
         strategy of `segments` is top-down; and of `back`.
         [O4] ENSURES: returns (action, why, held, back_held). If it is REFUSED, nothing is
         published: that more than the keys' leaves would have to change, or that a store holds less

@@ -56,8 +56,8 @@ Implied = tuple[Array, Array]  # (keys uint64[n], places uint32[n]) by rising pl
 
 @dataclass(frozen=True)
 class Costs:
-    """What a backend's work costs, measured (docs/notes), and weighed by global_merge="auto". The
-    first four are in slots moved."""
+    """What a backend's work costs, measured (docs/development/notes), and weighed by
+    global_merge="auto". The first four are in slots moved."""
 
     leaf: float = 0.0  # applying a touched leaf's operations in place
     window: float = 0.0  # a slot of a larger window, gathered and then spread

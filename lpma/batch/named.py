@@ -2,8 +2,8 @@
 
 Everything about a batch but its names is validated before the first is looked up, inside the
 graph's lock, in the order of the rows, src before dst. A name that has no id gets one where its row
-inserts or sets an edge or adds a vertex; elsewhere it is the vertex UNKNOWN, which has no edge. A batch
-that is refused gives its ids back.
+inserts an edge, sets one or adds a vertex; elsewhere it is the vertex UNKNOWN, which has no edge. A
+batch that is refused gives its ids back.
 
 The pipeline looks names up when it buffers them, and applies columns that are `ids_resolved`.
 """

@@ -88,6 +88,8 @@ at_i64 = _pointer(types.int64)
 at_u32 = _pointer(types.uint32)
 at_i32 = _pointer(types.int32)
 at_bool = _pointer(types.boolean)
+at_f32 = _pointer(types.float32)
+at_f64 = _pointer(types.float64)
 load_u64 = _loader(types.uint64)
 load_i64 = _loader(types.int64)
 load_i32 = _loader(types.int32)
@@ -127,6 +129,18 @@ def load_shared(context: Any, builder: Any, address: Any) -> Any:
     """An int64 that another thread or a device writes: read anew each time, and before whatever is
     read after it."""
     return builder.load_atomic(builder.inttoptr(address, I64.as_pointer()), "acquire", 8)
+
+
+@instruction(_int, types.float64)
+def bits_of(context: Any, builder: Any, value: Any) -> Any:
+    """The bits of a double."""
+    return builder.bitcast(value, I64)
+
+
+@instruction(types.float64, _int)
+def of_bits(context: Any, builder: Any, bits: Any) -> Any:
+    """The double that has these bits."""
+    return builder.bitcast(bits, ir.DoubleType())
 
 
 @instruction(_none, _int, _int)

@@ -130,8 +130,8 @@ class Unchanged:
     underflow      insertions of a weight so small that the store's dtype rounds it to 0, and an
                    absent edge set to such a weight
     delete_absent  deletions of an absent edge
-    rounded_off    insertions whose sum is rounded back to what it was: past 2^24 in float32 and 2^53
-                   in float64, adding 1 does that
+    rounded_off    insertions whose sum is rounded back to what it was: past 2^24 in float32 and
+                   2^53 in float64, adding 1 does that
 
     >>> g = lpma.Graph(device="cpu")
     >>> g.insert(1, 2, weight=-1.0)

@@ -20,6 +20,7 @@ from ..pma.density import by_level
 from ..pma.keys import HALF, LOW
 from ..store.history import joined, newest
 from ..store.lpma import LPMA
+from ..time_view import TimeView
 from . import compact, presence, row_versions
 from .columns import facts_of
 from .deferred import NOT_YET, DeferredColumns, Taker
@@ -34,20 +35,22 @@ KEPT_BYTES = 1 << 26  # of the rows that a graph keeps for the next snapshot
 
 
 def begin_snapshot(
-    stores: Stores, names: Names | None, is_compact: bool, max_bytes: int, read: Callable[..., Any]
-) -> Callable[[], Snapshot]:
-    """See Graph.begin_snapshot. read: calls a function under the lock; the result needs none."""
+    stores: Stores, names: Names | None, is_compact: bool, max_bytes: int, view: TimeView | None,
+    read: Callable[..., Any],
+) -> Callable[[], Snapshot]:  # fmt: skip
+    """See Graph.begin_snapshot. view: of the edges; None: all. read: calls a function under the
+    lock; the result needs none."""
     store = stores.out
     n = stores.largest_vertex() + 1
     if not is_compact:
         refuse_large(n, max_bytes)
-        made = _of_all_rows(stores, n, names, read)
+        made = _of_all_rows(stores, n, names, read, view)
         return lambda: made
     on_host = array_module(store.segments.counts) is np
-    if on_host and n <= compact.ROWS_PER_SLOT * store.num_slots:
-        return partial(compact.of_rows, _of_all_rows(stores, n, None, read), names)
+    if (on_host or view is not None) and n <= compact.ROWS_PER_SLOT * store.num_slots:
+        return partial(compact.of_rows, _of_all_rows(stores, n, None, read, view), names)
     slots = store.backend.slots(store.segments)
-    return partial(compact.of_keys, *slots, n, facts_of(stores), names)
+    return partial(compact.of_keys, *slots, n, facts_of(stores), names, view)
 
 
 def refuse_large(rows: int, max_bytes: int) -> None:
@@ -60,8 +63,12 @@ def refuse_large(rows: int, max_bytes: int) -> None:
         )
 
 
-def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[..., Any]) -> Snapshot:
+def _of_all_rows(
+    stores: Stores, n: int, names: Names | None, read: Callable[..., Any], view: TimeView | None
+) -> Snapshot:
     """A snapshot with all n rows of the graph."""
+    if view is not None:
+        return _in_view(stores, n, names, view)
     store = stores.out
     stored = store.segments.num_slots - store.num_markers
     shape = (store.segments, n, stored, store.num_markers > 0)
@@ -79,6 +86,21 @@ def _of_all_rows(stores: Stores, n: int, names: Names | None, read: Callable[...
     frozen = None if names is None else names.frozen(rows=n)
     return Snapshot._trusted(
         *rows, *columns, **facts, added=added, names=frozen, views=views, late=late, taker=taker
+    )
+
+
+def _in_view(stores: Stores, n: int, names: Names | None, view: TimeView) -> Snapshot:
+    """The same of the edges in a view, copied whole at once."""
+    store = stores.out
+    backend, added = store.backend, _added(stores)
+    loops = not stores.directed and store.num_loops > 0
+    shape = store.segments, n, view, store.num_markers > 0, loops
+    indptr, indices, weights, times, found = backend.csr_view(*shape)
+    edges = len(indices) if stores.directed else (len(indices) + found) // 2
+    frozen = None if names is None else names.frozen(rows=n)
+    facts = facts_of(stores) | {"num_edges": edges}
+    return Snapshot._trusted(
+        indptr, indices, weights, times, **facts, added=added, names=frozen, taker=backend.taker()
     )
 
 

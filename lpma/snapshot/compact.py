@@ -22,7 +22,8 @@ from ..arrays import Array, array_module, device_of
 from ..cpu import columns
 from ..cpu.threads import run_all
 from ..errors import LpmaError, OutOfMemory
-from ..pma.keys import LOW
+from ..pma.keys import HALF, LOW
+from ..time_view import TimeView, decayed
 from . import deferred, presence
 from .columns import facts_of
 from .snapshot import Snapshot
@@ -55,12 +56,15 @@ def of_rows(s: Snapshot, names: Names | None) -> Snapshot:
 
 def of_keys(
     keys: Array, weights: Array | None, times: Array | None, rows: int, facts: dict[str, Any],
-    names: Names | None,
+    names: Names | None, view: TimeView | None = None,
 ) -> Snapshot:  # fmt: skip
     """The same of all slots of a graph with `rows` rows, by rising key, markers included. facts:
-    those fields of the snapshot that are no arrays."""
+    those fields of the snapshot that are no arrays. view: of the edges; None: all."""
     xp = array_module(keys)
     with device_of(keys), _raising_out_of_memory():
+        if view is not None:
+            keys, weights, times, edges = _in_view(view, keys, weights, times, facts["directed"])
+            facts = facts | {"num_edges": edges}
         ids = presence.ids_of(keys, rows)
         edge = keys & LOW != LOW
         if not edge.all():
@@ -70,6 +74,27 @@ def of_keys(
         indptr, indices = rows_by(keys, ids)
     frozen = None if names is None else names.frozen(ids)
     return Snapshot._trusted(indptr, indices, weights, times, ids=ids, names=frozen, **facts)
+
+
+def _in_view(
+    view: TimeView, keys: Array, weights: Array | None, times: Array | None, directed: bool
+) -> tuple[Array, Array | None, Array, int]:
+    """The markers and the edges in a view, and how many edges these are."""
+    assert times is not None, "a view is of edges with times"
+    xp = array_module(keys)
+    is_edge = keys & LOW != LOW
+    held = view.holds(times) & is_edge
+    newest = int(times[held].max()) if held.any() else 0
+    stays = held | ~is_edge
+    keys, times = keys[stays], times[stays]
+    weights, decay = None if weights is None else weights[stays], view.decay(newest)
+    if decay is not None:
+        weights = decayed(weights, times, decay)
+    entries = int(xp.count_nonzero(held))
+    if directed:
+        return keys, weights, times, entries
+    loops = int(xp.count_nonzero(keys >> HALF == keys & LOW))  # no marker is one
+    return keys, weights, times, (entries + loops) // 2
 
 
 @contextmanager

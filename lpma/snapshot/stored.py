@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arguments.time_views import time_view
 from ..arrays import Array
 from ..backend import cpu_backend, is_cuda
 from ..cpu import ready
@@ -27,11 +28,13 @@ from ..engine.vertices import check_taken
 from ..pma.keys import LOW, Slots
 from ..pma.layout import NOTHING
 from ..store.sizing import Sizing
+from ..time_view import TimeView
 from .capture import MAX_SNAPSHOT_BYTES, refuse_large
 from .columns import facts_of
 from .compact import ROWS_PER_SLOT, of_keys, of_rows
 from .deferred import NOT_YET, Columns, DeferredColumns
 from .image import GraphFile
+from .in_view import in_view
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -118,17 +121,25 @@ class StoredGraph:
         """Vertices present."""
         return (self._of_all_rows if self._has_dense_ids else self.snapshot(True)).num_vertices
 
-    def snapshot(self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
+    def snapshot(
+        self, compact: bool = False, max_bytes: int = MAX_SNAPSHOT_BYTES, *, since: Any = None,
+        until: Any = None, half_life: Any = None, now: Any = None,
+    ) -> Snapshot:  # fmt: skip
         """See Graph.snapshot."""
+        view = time_view(since, until, half_life, now, self.has_times)
         if not compact:
             refuse_large(self.num_rows, max_bytes)
             names = None if self.names is None else self.names.frozen(rows=self.num_rows)
-            return self._of_all_rows._with(names=names)
+            return self._in_view(view)._with(names=names)
         if self._has_dense_ids:
-            return of_rows(self._of_all_rows, self.names)
+            return of_rows(self._in_view(view), self.names)
         columns = {name: self._file.reader.read(name) for name in self._file.columns}
         rest = columns.get("weights"), columns.get("times")
-        return of_keys(columns["keys"], *rest, self.num_rows, facts_of(self), self.names)
+        return of_keys(columns["keys"], *rest, self.num_rows, facts_of(self), self.names, view)
+
+    def _in_view(self, view: TimeView | None) -> Snapshot:
+        """With all rows."""
+        return self._of_all_rows if view is None else in_view(self._of_all_rows, view)
 
     @property
     def _has_dense_ids(self) -> bool:

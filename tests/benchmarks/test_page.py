@@ -41,6 +41,14 @@ def test_the_page_is_what_the_results_make() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == made, "run `python -m benchmarks page`"
 
 
+def test_the_readme_shows_three_figures_of_the_page() -> None:
+    text = page.README.read_text(encoding="utf-8")
+    assert page.readme(text, page.kept()) == text, "run `python -m benchmarks page`"
+    shown = text.partition("<!-- figures")[2].partition("<!-- /figures")[0]
+    _, _, *figures = [line for line in shown.splitlines() if line.startswith("|")]
+    assert len(figures) == 3
+
+
 def test_no_table_is_long_and_each_row_has_its_command() -> None:
     lines = page.text(page.kept()).splitlines()
     tables = [list(of) for is_row, of in groupby(lines, lambda s: s.startswith("|")) if is_row]
@@ -66,11 +74,11 @@ def test_what_was_not_measured_says_so() -> None:
 
 
 def test_quoted_figures_say_where_from() -> None:
-    quoted = {"quoted": "an old page", "date": "2026-11-01", "command": "notes/x.md"}
+    quoted = {"quoted": "an old page", "date": "2026-11-01", "command": "development/notes/x.md"}
     kept = [{"table": "More", "what": "w", "ours": "1 ms", "beside": "2", "commit": ""} | quoted]
     text = page.text([found(kept=kept)])
     assert "Quoted from an old page of 2026-11-01." in text
-    assert line(text, "| w |") == "| w | 1 ms | 2 | [note](notes/x.md) |"
+    assert line(text, "| w |") == "| w | 1 ms | 2 | [note](development/notes/x.md) |"
 
 
 def test_all_rows_are_measured_on_both() -> None:

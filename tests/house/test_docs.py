@@ -19,7 +19,7 @@ from tests.support.turns import made_once
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_design")
+NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_copybutton", "sphinx_design")
 README_BYTES = 60_000
 
 pytestmark = pytest.mark.integration
@@ -85,27 +85,68 @@ def test_links_within_the_pages_lead_somewhere(pages: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["lpma", "algorithms", "ingest"])
-def test_the_reference_has_every_public_name(pages: Path, package: str) -> None:
-    places = Links((pages / "reference" / f"{package}.html").read_text("utf-8")).places
+def test_every_public_name_has_a_page_or_a_place_among_the_errors(
+    pages: Path, package: str
+) -> None:
+    reference = pages / "reference"
+    places = Links((reference / f"{package}.html").read_text("utf-8")).places
     names = [name for name in importlib.import_module(package).__all__ if name[0] != "_"]
-    assert [name for name in names if f"{package}.{name}" not in places] == []
+    of_their_own = {path.stem for path in (reference / "generated").glob(f"{package}.*.html")}
+    full = {f"{package}.{name}" for name in names}
+    assert full - places - of_their_own == set()
+    for name in full & of_their_own:
+        assert name in Links((reference / "generated" / f"{name}.html").read_text("utf-8")).places
 
 
 def test_the_reference_says_what_an_option_may_be(pages: Path) -> None:
-    text = (pages / "reference" / "algorithms.html").read_text("utf-8")
-    for said in (
-        "a number from 0 to 1 (default: 0.85)",
-        "one of component, core, truss",
-        "a vertex",
+    for function, said in (
+        ("pagerank", "a number from 0 to 1 (default: 0.85)"),
+        ("diversity", "one of component, core, truss"),
+        ("bfs", "a vertex"),
     ):
-        assert said in text
+        page = pages / "reference" / "generated" / f"algorithms.{function}.html"
+        assert said in page.read_text("utf-8")
 
 
-def test_the_reference_has_every_command(pages: Path) -> None:
+def test_every_command_has_a_page(pages: Path) -> None:
     from ingest.cli.commands import COMMANDS
 
-    text = (pages / "reference" / "commands.html").read_text("utf-8")
-    assert [name for name in COMMANDS if f"lpma {name}" not in text] == []
+    listed = (pages / "reference" / "commands.html").read_text("utf-8")
+    for name in COMMANDS:
+        page = pages / "reference" / "generated" / "commands" / f"{name}.html"
+        assert f"lpma {name}" in page.read_text("utf-8")
+        assert f"{name}.html" in listed
+
+
+def test_every_setting_is_in_the_reference(pages: Path) -> None:
+    from ingest.cli._config import all_keys
+
+    places = (pages / "reference" / "settings.html").read_text("utf-8")
+    absent = [key for key in all_keys() if f">{key.rpartition('.')[2]}<" not in places]
+    assert absent == []
+
+
+def test_commands_keep_their_hyphens(pages: Path) -> None:
+    """Typographic quotes and dashes are no use to who copies a command."""
+    smart = re.compile("[\u2018\u2019\u201c\u201d]|\u2013\u2013|\u2014")
+    wrong = []
+    for path in (pages / "reference" / "generated" / "commands").glob("*.html"):
+        article = path.read_text("utf-8").partition("<article")[2]
+        wrong += [f"{path.name}: {found[0]}" for found in smart.finditer(article)]
+    assert wrong == []
+
+
+def test_every_page_is_in_a_menu(pages: Path) -> None:
+    """No page that nobody finds: each is linked to from the page of its section, or from home."""
+    linked = set()
+    written = [path for path in pages.rglob("*.html") if "_static" not in path.parts]
+    for path in written:
+        for link in Links(path.read_text("utf-8")).links:
+            if link.partition("#")[0]:
+                linked.add((path.parent / link.partition("#")[0]).resolve())
+    made_by_sphinx = {"genindex.html", "search.html", "py-modindex.html", "index.html"}
+    absent = [path for path in written if path.resolve() not in linked]
+    assert [str(p.relative_to(pages)) for p in absent if p.name not in made_by_sphinx] == []
 
 
 def test_the_readmes_picture_is_as_drawn(tmp_path: Path) -> None:

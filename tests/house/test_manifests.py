@@ -27,7 +27,7 @@ def compose(name: str) -> dict[str, Any]:
 
 
 def kuberay() -> tuple[dict[str, Any], dict[str, Any]]:
-    cluster, job = yaml.safe_load_all((ROOT / "docs" / "howto" / "kuberay.yaml").read_text())
+    cluster, job = yaml.safe_load_all((ROOT / "docs" / "guide" / "kuberay.yaml").read_text())
     return cluster, job
 
 
@@ -136,7 +136,7 @@ def test_the_image_has_what_is_asked_of_it() -> None:
     asked = [service["build"]["args"]["EXTRAS"]
              for service in compose("compose-cluster.yaml")["services"].values()
              if "build" in service]  # fmt: skip
-    documented = re.findall(r"EXTRAS=(\S+)", (ROOT / "docs/howto/kuberay.yaml").read_text())
+    documented = re.findall(r"EXTRAS=(\S+)", (ROOT / "docs/guide/kuberay.yaml").read_text())
     for given in (default, *asked, *documented):
         assert set(given.split(",")) <= set(extras)
     assert all("ray" in given.split(",") for given in (*asked, *documented))
@@ -207,7 +207,7 @@ def test_ray_knows_the_parameters(group: str) -> None:
     check_ray_start(["ray", "start", *(f"--{name}={it}" for name, it in parameters.items())])
 
 
-@pytest.mark.parametrize("path", ["compose-cluster.yaml", "docs/howto/kuberay.yaml"])
+@pytest.mark.parametrize("path", ["compose-cluster.yaml", "docs/guide/kuberay.yaml"])
 def test_the_commands_in_comments_exist(path: str) -> None:
     """Those of `lpma` behind exec, and the container that each goes to."""
     text = (ROOT / path).read_text()

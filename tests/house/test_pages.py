@@ -24,7 +24,7 @@ from tests.support.pages import BROKER, ROOT, Block, Reader, agrees, blocks
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
-    if not {"notes", "_build"} & set(path.relative_to(ROOT).parts)
+    if not {"notes", "_build", "generated"} & set(path.relative_to(ROOT).parts)
 )
 
 

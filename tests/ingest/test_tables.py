@@ -47,9 +47,7 @@ def test_the_graph_is_the_table_at_every_offset(case: Case, random: Random, poll
     with tempfile.TemporaryDirectory() as directory, case.log(Path(directory) / "log") as log:
         produce(log, [message for message, _ in stream])
         letters: list[DeadLetter] = []
-        pipeline = opened(
-            log, case, batch_size=3, poll_records=polled, dead_letters=letters.append
-        )
+        pipeline = opened(log, case, batch_size=3, poll_records=polled, dead_letters=letters.append)
         for at in stepped(pipeline, case):
             if stream[at - 1][1]:
                 rows, weights = expected[at - 1]

@@ -4,6 +4,7 @@ batches, queries, exports. See test_conformance.py."""
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from lpma.backend.values import FORWARD
 from lpma.batch.columns import Kind
 from lpma.pma.counters import unchanged_of
 from lpma.pma.keys import LOW
+from lpma.time_view import Decay, TimeView, decayed
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.seam import (
     PLANNERS,
@@ -181,6 +183,37 @@ def test_what_is_older(make: Make, n: int) -> None:
     sample = backend.sampled_times(store.segments).tolist()
     assert set(sample) <= {t for _, t in held.values()}
     assert sample or not held
+
+
+@pytest.mark.parametrize("weight", ["float32", "float64", None])
+@pytest.mark.parametrize("n", [0, 30, 5000])
+def test_what_is_in_a_view(make: Make, n: int, weight: str | None) -> None:
+    """R22, R23: in sparse and in full stores, with markers and without."""
+    rng, store = np.random.default_rng(n), store_of(make(), weight=weight)
+    time = rng.integers(-(2**62), 2**62, n)
+    kind = np.where((np.arange(n) % 9 > 0) | (n < 100), Kind.INSERT, Kind.ADD_VERTEX)
+    weights = rng.integers(1, 9, n)
+    apply(store, updates(kind, rng.integers(0, 90, n), rng.integers(0, 99, n), weights, time))
+    backend, held = store.backend, slots(store)
+    for view in (
+        TimeView(), TimeView(-5, 2**61), TimeView(7, 6), TimeView(half_life=2**60),
+        TimeView(first=0, half_life=2**62, now=2**60), TimeView(last=5, half_life=1, now=-(2**63)),
+    ):  # fmt: skip
+        found = backend.csr_view(store.segments, 100, view, store.num_markers > 0, True)
+        keys = [key for key, (_, time) in held.items()
+                if view.first <= time <= view.last and key & int(LOW) != int(LOW)]  # fmt: skip
+        times = np.array([held[key][1] for key in keys], np.int64)
+        expected: Any = None if weight is None else np.array([held[k][0] for k in keys], weight)
+        if view.half_life:
+            now = times.max(initial=-(2**63)) if view.now is None else view.now
+            expected = decayed(expected, times, Decay(
+                int(now), view.half_life, min(1023 * view.half_life, 2**64 - 1), 1 / view.half_life
+            ))  # fmt: skip
+        indptr = np.searchsorted([key >> 32 for key in keys], np.arange(101))
+        assert to_host(found[0]).tolist() == indptr.tolist()
+        assert to_host(found[1]).tolist() == [key & int(LOW) for key in keys]
+        assert_same([to_host(found[2]), to_host(found[3])], [expected, times])
+        assert found[4] == sum(key >> 32 == key & int(LOW) for key in keys)
 
 
 @pytest.mark.parametrize("n", [1, 700])

@@ -105,6 +105,9 @@ def _read(graph: Any, rng: Any, n: int) -> None:
     snapshot = graph.snapshot()
     assert snapshot.num_vertices == graph.num_vertices
     graph.snapshot(compact=True)
+    if graph.has_times:
+        graph.snapshot(since=1)
+        graph.snapshot(until=n, half_life=3, now=n)
     graph.changes(max(0, graph.version - 2))
     graph.touched(max(0, graph.version - 2))
     graph.check()

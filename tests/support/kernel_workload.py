@@ -105,6 +105,8 @@ def use_store(g: lpma.Graph) -> None:
             g.expire(n // 16)
         g.has_edge(1, 2), g.edge(1, 2), g.neighbors(1), g.degree(1)
         g.snapshot(), g.snapshot(compact=True), g.num_vertices, g.changes(0)
+        if g.has_times:
+            g.snapshot(since=n // 16, half_life=n + 1)
     g.check()
     with tempfile.TemporaryDirectory() as directory:
         g.save(Path(directory) / "graph")

@@ -16,7 +16,7 @@ from .._completion import sources
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import AcceptBad, FileOptions
-from .._recent import RecentOptions
+from .._recent import ViewOptions, reading_weights
 from .._targets import is_store
 from .._typer import option
 
@@ -42,7 +42,7 @@ Target = Annotated[
 
 
 @dataclass(frozen=True)
-class ReadOptions(AsOfOptions, FileOptions, RecentOptions):
+class ReadOptions(AsOfOptions, FileOptions, ViewOptions):
     """How the graph is read, and the result printed."""
 
     directed: _options.Directed = None
@@ -76,6 +76,8 @@ def run(
     """Run and report. `given` are arguments of the algorithm that are reported, `aside` those that
     are not."""
     check_names(options.out, options.plot, pictures)
+    if options.half_life is not None:
+        given = reading_weights(algorithm, given)
     with Screen() as screen:
         task = Task(algorithm, target, options, given, aside or {}, screen)
         screen.progress("read the graph", 0, None)
@@ -110,7 +112,9 @@ class Task:
 
         self.screen.progress(f"run {self.algorithm}", 0, None)
         before = telling.seconds
-        taken, snapshot_seconds = analyses.timed(lambda: graph.snapshot(compact=True))
+        taken, snapshot_seconds = analyses.timed(
+            lambda: self.options.snapshot(graph, self.screen, compact=True)
+        )
         s = taken._with(names=None)  # by row: `Vertices` has the names
         with warnings.catch_warnings(record=True) as said_meanwhile:
             given, vertices = {**self.given, **self.aside}, Vertices(s, names)
@@ -175,10 +179,8 @@ def read_graph(target: str, options: ReadOptions, screen: Screen) -> tuple[Any, 
     said = options.said() if directed is None else "--directed/--undirected"
     if said is not None:
         raise typer.BadParameter(f"{target} is a store already", param_hint=said)
-    opened = open_as_of(path, options.device, options, contents=options.names_recent is None)
-    if options.names_recent is not None:
-        options.check_recent(opened.graph.has_times)
-        options.keep_recent(opened.graph, screen)
+    opened = open_as_of(path, options.device, options, contents=True)
+    options.check_view(opened.graph.has_times)
     return opened.graph, opened.names
 
 

@@ -15,6 +15,7 @@ from lpma.errors import BatchError
 from ...state.vertex_names import Vertices, word_of
 from .._algorithm_options import taking
 from .._console import Screen, emit, failing_in_one_line, table
+from .._recent import reading_weights
 from .._typer import Command, sharing
 from ._task import ReadOptions, Target, facts_of, read_graph, show_facts
 
@@ -47,6 +48,8 @@ def _run(
 
     from ... import analyses
 
+    if options.half_life is not None:
+        reading_weights("bicliques", {})
     try:
         check_method(method, p, q)
     except BatchError as error:
@@ -61,7 +64,9 @@ def _run(
                 param_hint="--left",
             )
         left = graph.left if left is None else left
-        s = graph.snapshot(compact=True)._with(names=None)  # by row: `Vertices` has the names
+        s = options.snapshot(graph, screen, compact=True)._with(
+            names=None
+        )  # by row: `Vertices` has the names
         started = time.perf_counter()
         v = Vertices(s, names)
         count = analyses.bicliques(s, v, p, q, left, method, _telling_time_left(screen))

@@ -64,7 +64,7 @@ def _run(
         return
     options.check_unused(target)
     check_names(options.out, options.plot, PICTURES)
-    if (said := options.said(of_fields=False) or options.names_recent) is not None:
+    if (said := options.said(of_fields=False) or options.names_view) is not None:
         raise typer.BadParameter(f"{target} is a stream", param_hint=said)
     import lpma
 

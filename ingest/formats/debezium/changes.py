@@ -226,7 +226,7 @@ class ChangeReader:
         self.table = table.of_topic()
         self.names = names
         fields = self.table.fields
-        self._topic, self._is_alone = topic, is_alone
+        self._topic, self.is_alone = topic, is_alone
         self.source, self.target, self.weight = fields.source, fields.target, fields.weight
         self.ends = {str(fields.source)} if table.are_vertices else {
             str(fields.source), str(fields.target)
@@ -276,9 +276,7 @@ class ChangeReader:
         after = None if op == "d" else after
         return Event(op, self.key(key), before, after, False, around, time)
 
-    def _flat(
-        self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes
-    ) -> Event:
+    def _flat(self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes) -> Event:
         row = Row(_joined(parts), types.get("", NO_TYPES))
         op = JSON.value(parts.get(FLAT_OP, b"null"), FLAT_OP)
         deleted = JSON.value(parts.get(FLAT_DELETED, b"null"), FLAT_DELETED)
@@ -329,8 +327,11 @@ class ChangeReader:
         if new is not None and old is not None and new.ends == old.ends:
             old = None
         sets, removes = self.kinds
-        changes = [(removes, old), (sets, new)]
-        return self.joined([each for each in changes if each[1] is not None], self.time_ms(event))
+        time = self.time_ms(event)
+        return _together([
+            self._operation(kind, edge, time) for kind, edge in ((removes, old), (sets, new))
+            if edge is not None
+        ])  # fmt: skip
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
@@ -354,19 +355,6 @@ class ChangeReader:
             return not self._has(event.key)
         return event.op in "udx"
 
-    def joined(self, changes: Sequence[tuple[Kind, Edge | None]], time: Any) -> Record:
-        """A record of these operations, which are applied together. Raises RecordError."""
-        found = [self._operation(kind, edge, time) for kind, edge in changes if edge is not None]
-        if len(found) < 2:
-            return found[0] if found else Record(NO_UPDATES)
-        names = None
-        if self.names:
-            src, dst = (np.concatenate([getattr(each.names, end) for each in found])
-                        for end in ("src", "dst"))  # fmt: skip
-            names = Names(src, dst)
-        batch = Columns.joined([record.batch for record in found])
-        return Record(batch, names=names, is_change=True)
-
     def _operation(self, kind: Kind, edge: Edge, time: Any) -> Record:
         fields = {"kind": WORDS[kind], "src": edge.src, "dst": edge.dst, "time": time}
         if kind is Kind.SET:
@@ -384,42 +372,46 @@ class ChangeReader:
                 "the record has no key, by which a sum tells a row that is read again from "
                 "another: name unique columns, as in message.key.columns=public.payments:id"
             )
-        columns = sorted(event.key.columns().items())
         try:
-            return ",".join(f"{name}:{value.decode()}" for name, value in columns)
+            return key_text(sorted(event.key.columns().items()))
         except UnicodeDecodeError:
             raise RecordError("the key is not UTF-8", "malformed") from None
 
-    def table_row(self, event: Event) -> tuple[Name, Name, float] | None:
-        """The ends and the weight that the row has now; None if it is gone, or no edge. Raises
-        RecordError."""
+    def table_row(self, event: Event) -> tuple[Name, Name, float, int | None] | None:
+        """The ends, the weight and the time that the row has now; None if it is gone, or no edge.
+        Raises RecordError."""
         edge = self.new_edge(event)
         if edge is None:
             return None
-        record = self._operation(Kind.SET, edge, None)
+        record = self._operation(Kind.SET, edge, self.time_ms(event))
         src, dst = record.batch.src[0], record.batch.dst[0]
         if record.names is not None:
             src, dst = record.names.src[0], record.names.dst[0]
         else:
             src, dst = int(src), int(dst)
-        assert record.batch.weight is not None
-        return src, dst, float(record.batch.weight[0])
+        weight, times = record.batch.weight, record.batch.time
+        assert weight is not None
+        return src, dst, float(weight[0]), None if times is None else int(times[0])
 
-    def summed(self, sums: Iterable[tuple[Name, Name, float | None]], time: Any) -> Record:
-        """What makes edges have these weights; None: delete it. Raises RecordError."""
-        return self.joined(
-            [(Kind.DELETE if weight is None else Kind.SET, Edge(src, dst, weight))
-             for src, dst, weight in sums], time,
-        )  # fmt: skip
+    def summed(
+        self, sums: Sequence[tuple[Name, Name, float | None, int | None]], time: int | None
+    ) -> Record:
+        """What makes edges have these weights (None: delete it) and times, those without one the
+        time of the event. Raises RecordError."""
+        times = [time if of_rows is None else of_rows for *_, of_rows in sums]
+        if None in times:  # all have one, or none has
+            newest = max((each for each in times if each is not None), default=None)
+            times = [newest if each is None else each for each in times]
+        return _together([
+            self._operation(Kind.DELETE if weight is None else Kind.SET, Edge(src, dst, weight), at)
+            for (src, dst, weight, _), at in zip(sums, times, strict=True)
+        ])  # fmt: skip
 
     # A table that is truncated ---------------------------------------------------------------
 
     def truncation(self, event: Event) -> Record:
         """Every edge goes, if all are of this table. Raises RecordError."""
-        table = UNSET if event.source is None else event.source.get("table")
-        prefix, _, name = self._topic.rpartition(".")
-        is_routed = bool(prefix) and isinstance(table, str) and table != name
-        if not self._is_alone or is_routed or self.table.are_vertices:
+        if not self.is_alone or self.table.are_vertices or self.is_of_another_table(event):
             raise RecordError(
                 "the table was truncated, and which edges of the graph came from it cannot be "
                 "known: where a graph is read from the topic of one table alone, all of them go. "
@@ -428,6 +420,12 @@ class ChangeReader:
                 "unserved",
             )
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)
+
+    def is_of_another_table(self, event: Event) -> bool:
+        """Whether the topic has the name of another table, so that several may be in it."""
+        table = UNSET if event.source is None else event.source.get("table")
+        prefix, _, name = self._topic.rpartition(".")
+        return bool(prefix) and isinstance(table, str) and table != name
 
     def check_apart(self, event: Event) -> None:
         """Raise RecordError if rows may share their ends, and nobody said what that means."""
@@ -556,6 +554,24 @@ _OF_ROWS = ("c", "r", "u", "s")  # a row is there afterwards
 _WITHOUT_AFTER = {
     "mongodb": "an update without `after`: set capture.mode=change_streams_update_full",
 }
+
+
+def key_text(columns: Iterable[tuple[str, bytes]]) -> str:
+    """The columns of a key, in the order of their names, as what tells rows apart. Raises
+    UnicodeDecodeError."""
+    return ",".join([f"{name}:{value.decode()}" for name, value in columns])
+
+
+def _together(records: Sequence[Record]) -> Record:
+    """Records of one operation each as one record, whose operations are applied together."""
+    if len(records) < 2:
+        return records[0] if records else Record(NO_UPDATES)
+    names = None
+    if records[0].names is not None:
+        src, dst = (np.concatenate([getattr(each.names, end) for each in records])
+                    for end in ("src", "dst"))  # fmt: skip
+        names = Names(src, dst)
+    return Record(Columns.joined([each.batch for each in records]), names=names, is_change=True)
 
 
 def _said(name: str, read: Callable[..., Any], value: Any, type: ColumnType | None) -> Any:

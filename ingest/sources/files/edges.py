@@ -30,7 +30,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from lpma.arguments.arrow import as_numpy
+from lpma.arguments.arrow import as_arrow, as_numpy, text_array
 from lpma.batch.columns import Columns
 
 from ...errors import SourceError
@@ -160,17 +160,21 @@ def read_edges(
     >>> [len(columns) for columns in edges], edges.left_out.count
     ([2], 0)
     """
-    return open_edges(Path(path), Asked.of(options), format, json, mirror)
+    path = Path(path)
+    return open_edges(path, Asked.of(options), format_in(path, format), json, mirror)
+
+
+def format_in(path: Path, said: str | None = None) -> str:
+    """`format_of` the file that must be there. Raises SourceError."""
+    refuse_no_file(path)
+    with as_source_errors(path):
+        return format_of(path, said)
 
 
 def open_edges(
-    path: Path,
-    asked: Asked,
-    format: str | None = None,
-    json: Fields | None = None,
-    mirror: bool = True,
+    path: Path, asked: Asked, format: str, json: Fields | None = None, mirror: bool = True
 ) -> EdgeFile:
-    """`read_edges` of gathered options."""
+    """`read_edges` of gathered options. REQUIRES: `format_in` gave the format."""
     file = _opened(path, asked, format, json, mirror)
     if not file.reading.bipartite:
         return file
@@ -183,12 +187,8 @@ def open_edges(
     return file
 
 
-def _opened(
-    path: Path, asked: Asked, format: str | None, json: Fields | None, mirror: bool
-) -> EdgeFile:
-    refuse_no_file(path)
+def _opened(path: Path, asked: Asked, format: str, json: Fields | None, mirror: bool) -> EdgeFile:
     with as_source_errors(path):
-        format = format_of(path, format)
         if format not in LISTS and (asked.columns is not None or asked.separator is not None):
             raise SourceError(
                 f"{path}: columns and separator apply to text and csv files, but this is {format}"
@@ -218,22 +218,25 @@ def _open_text(path: Path, format: str, asked: Asked) -> tuple[Reading, Iterator
 
 def _doubtful(columns: Columns) -> Counter[str]:
     """How often these names end a row that may stand for none."""
-    import pyarrow
     import pyarrow.compute as pc
 
     found: Counter[str] = Counter()
-    words = pyarrow.array(NOT_NAMES, pyarrow.string())
+    words = text_array([name.encode() for name in NOT_NAMES])
     ends: list[Any] = [columns.src, columns.dst]
     for end in ends:
         if isinstance(end, np.ndarray):
             names = end.tolist() if end.dtype == object else []
             found.update(name for name in names if name in NOT_NAMES)
             continue
-        if hasattr(end, "dictionary"):
-            end = end.dictionary.take(end.indices)
-        short = np.flatnonzero(as_numpy(pc.binary_length(end)) <= max(map(len, NOT_NAMES)))
-        places = as_numpy(pc.fill_null(pc.index_in(end.take(pyarrow.array(short)), words), -1))
-        found.update(NOT_NAMES[place] for place in places[places >= 0].tolist())
+        texts = getattr(end, "dictionary", end)
+        short = np.flatnonzero(as_numpy(pc.binary_length(texts)) <= max(map(len, NOT_NAMES)))
+        there = short[as_numpy(pc.is_in(texts.take(as_arrow(short)), words))]
+        names = texts.take(as_arrow(there)).to_pylist()
+        if texts is end:
+            found.update(names)
+            continue
+        for code, name in zip(there.tolist(), names, strict=True):
+            found[name] += int(np.count_nonzero(as_numpy(end.indices) == code))
     return found
 
 
@@ -254,10 +257,11 @@ def _sample(path: Path, format: str, asked: Asked) -> tuple[list[str], list[str]
         lines = block.before(SAMPLE_BYTES).rows()
         if len(block.data) > SAMPLE_BYTES and len(lines) > 1:
             lines.pop()  # it was cut
+        lines = lines[: SAMPLE_ROWS - len(rows)]
         rows += [line.decode("utf-8", "replace").rstrip("\r") for _, line in lines]
-        if len(rows) >= SAMPLE_ROWS:
+        if len(rows) == SAMPLE_ROWS:
             break
-    return rows[:SAMPLE_ROWS], comments
+    return rows, comments
 
 
 def _body(path: Path, reading: Reading) -> Iterator[Block]:

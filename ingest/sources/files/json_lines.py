@@ -1,4 +1,4 @@
-"""Lines of JSON as operations: an object a line, its fields as `docs/format.md` specifies.
+"""Lines of JSON as operations: an object a line, its fields as `docs/reference/format.md` has them.
 
 Idea: pyarrow's reader parses a block at once, straight into the types that a batch needs. Where
 that fails, because of a bad line, a missing field or a field of several types, each line is decoded
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ def _guessed(path: Path, data: bytes, asked: Asked) -> Reading:
     told = replace(asked, header=True, separator=None)
     reading = guess_rows(path, "jsonl", rows, told, None, ", ".join(names))
     if reading.times == "decimal" and reading.unit is None:
-        reading = replace(reading, times="whole")  # a fraction is refused: see docs/format.md
+        # A fraction is refused: see docs/reference/format.md.
+        reading = replace(reading, times="whole")
     ends = [
         _at(found, reading.columns[reading.places[end]])
         for found in objects
@@ -108,9 +110,14 @@ def _pieces(blocks: Iterator[Block], reading: Reading, fields: Fields) -> Iterat
     for block in blocks:
         columns = _parsed(block.data, reading) if plain else None
         if columns is not None:
-            yield Piece(columns)
+            yield Piece(columns, line_of=partial(_line_of, block))
         else:
             yield from _decoded(block, reading, fields)
+
+
+def _line_of(block: Block, place: int) -> Rejected:
+    number, line = block.rows()[place]
+    return Rejected(line, "", block.line + number)
 
 
 def _parsed(data: bytes, reading: Reading) -> Columns | None:

@@ -25,10 +25,11 @@ _NO_END = np.iinfo(np.int64).max
 
 class Quotes(NamedTuple):
     """Quotes in pairs: opening[i] … closing[i], of which a last one may have no end. There is one
-    more closing, behind all data."""
+    more closing, behind all data. padded: blanks may stand between a separator and a quote."""
 
     opening: Array
     closing: Array
+    padded: bool = False
 
     def hold(self, places: Any) -> Any:
         """Which of these places lie within quotes."""
@@ -38,7 +39,7 @@ class Quotes(NamedTuple):
     def before(self, end: int) -> Quotes:
         """Those of the first `end` bytes."""
         count = int(np.searchsorted(self.opening, end))
-        return Quotes(self.opening[:count], self.closing[: count + 1])
+        return Quotes(self.opening[:count], self.closing[: count + 1], self.padded)
 
 
 NO_QUOTES = Quotes(np.empty(0, np.int64), np.array([_NO_END]))
@@ -66,7 +67,9 @@ def _pairs(data: bytes, separator: str) -> Quotes | None:
         if not more.any():
             break
         before -= more
-    return Quotes(opening, closing) if (begins[text[before]] | (before < 0)).all() else None
+    if not (begins[text[before]] | (before < 0)).all():
+        return None
+    return Quotes(opening, closing, padded=len(others) > 0)
 
 
 def _found(data: bytes, separator: str) -> Quotes:
@@ -77,7 +80,8 @@ def _found(data: bytes, separator: str) -> Quotes:
         opening.append(match.start(1))
         if match[1].count(b'"') % 2 == 0:
             closing.append(match.end() - 1)
-    return Quotes(np.array(opening, np.int64), np.array([*closing, _NO_END], np.int64))
+    closings = np.array([*closing, _NO_END], np.int64)
+    return Quotes(np.array(opening, np.int64), closings, padded=True)
 
 
 def _quoted_field(separator: str) -> bytes:
@@ -99,16 +103,18 @@ def trimmed(data: bytes, quotes: Quotes, separator: str) -> bytes:
         return data
     text = np.frombuffer(data, np.uint8)
     edge = (text == ord(separator)) | (text == _LF) | (text == _CR)
-    low = (text <= _BLANK) & ~edge  # blanks, and what is as rare as a blank beside an edge
-    if not ((low[1:] & edge[:-1]) | (low[:-1] & edge[1:])).any() and not low[0]:
+    beside = np.empty_like(edge)  # where a blank, or what is as rare, begins or ends a field
+    beside[1:-1] = edge[:-2] | edge[2:]
+    beside[[0, -1]] = True
+    beside &= text <= _BLANK
+    beside &= ~edge
+    if quotes.hold(np.flatnonzero(beside)).all():
         return data
-    at = np.flatnonzero(low)
-    at = at[_table(blanks)[text[at]]]
-    follows = np.diff(at) == 1
-    starts, ends = at[np.append(True, ~follows)], at[np.append(~follows, True)] + 1
+    is_blank = _table(blanks)[text]
+    turns = np.flatnonzero(np.diff(is_blank, prepend=False, append=False))
+    starts, ends = turns[::2], turns[1::2]
     edge = np.append(edge, True)  # also before the first byte, as the last of all
     cut = (edge[starts - 1] | edge[ends]) & ~quotes.hold(starts)
-    depth = np.zeros(len(edge), np.int8)
-    depth[starts[cut]] = 1
-    depth[ends[cut]] = -1
-    return text[np.cumsum(depth[:-1], dtype=np.int8) == 0].tobytes()
+    kept = np.ones(len(text), np.bool_)
+    kept[np.flatnonzero(is_blank)[np.repeat(cut, ends - starts)]] = False
+    return text[kept].tobytes()

@@ -40,7 +40,8 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
             "with integers of 64 bits, in polars by df.cast({pl.Int128: pl.Int64}), or as text"
         ) from error
     schema = file.schema_arrow
-    first = next(file.iter_batches(batch_size=SAMPLE_ROWS), schema.empty_table())
+    first = next(file.iter_batches(batch_size=SAMPLE_ROWS), None)
+    sample = [[] for _ in schema.names] if first is None else list(map(_as_text, first.columns))
     directed = (schema.metadata or {}).get(b"lpma.directed")
 
     def batches(wanted: list[str]) -> Iterable[Any]:
@@ -49,7 +50,7 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
         return again.iter_batches(batch_size=BATCH_ROWS, columns=wanted)
 
     return read_table(
-        path, "parquet", schema, list(map(_as_text, first.columns)), asked,
+        path, "parquet", schema, sample, asked,
         lambda place: _range_of(file.metadata, schema.names[place]), batches, mirror,
         directed=None if directed is None else directed == b"true", stored=directed is not None,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from lpma.arguments.arrow import as_numpy
+from lpma.arguments.arrow import as_numpy, text_array
 
 from ...types import Rejected
 from .left_out import HEADER_AGAIN
@@ -41,7 +41,7 @@ def read_text(blocks: Iterator[Block], reading: Reading) -> Iterator[Piece]:
         data = block.data
         if reading.separator is None:
             data = _single_blanks(data)
-        elif len(block.quotes.opening):
+        elif block.quotes.padded:
             data = trimmed(data, block.quotes, reading.separator)
         if data.strip():
             yield _read_block(data, block, reading)
@@ -57,28 +57,26 @@ def _single_blanks(data: bytes) -> bytes:
 
 def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
     """data: the block's, as the reader takes it."""
-    import pyarrow
     import pyarrow.compute as pc
 
     faults: Faults = {}
-    whole, data = data, _as_utf8(data)
-    try:
-        if not reading.named and (b"0x" in data or b"0X" in data):
-            raise pyarrow.ArrowInvalid("what Arrow would take for numbers")
-        columns, ragged = _parsed(data, reading, _types(reading))
-        _check_exact(columns, reading)
-    except pyarrow.ArrowInvalid:
-        columns, ragged = _parsed(data, reading, dict.fromkeys(_types(reading), pyarrow.string()))
+    text = _as_utf8(data)
+    columns, ragged = _parsed(text, reading)
+    if reading.named:
+        names = {end: pc.ascii_trim_whitespace(columns[end]) for end in ("src", "dst")}
+        if not len(block.quotes.opening):
+            columns |= names
+        elif any(not names[end].equals(columns[end]) for end in names):
+            bare = trimmed(block.data, block.quotes, reading.separator or "")
+            columns, ragged = _parsed(_as_utf8(bare), reading)
     numbers = [number for number, _ in ragged]
     for number in _headers(block, reading):
         if number not in numbers:
             faults[number - bisect_left(numbers, number)] = Fault(HEADER_AGAIN)
-    if data is not whole and reading.named:
+    if text is not data and reading.named:
         _note_replaced(columns, faults)
     flags = {end: flags_of(reading.numbers[end], columns.pop(end + _FLAG), faults)
              for end in reading.numbers}  # fmt: skip
-    if reading.named and not len(block.quotes.opening):  # where there are, they are trimmed
-        columns |= {end: pc.ascii_trim_whitespace(columns[end]) for end in ("src", "dst")}
     table = {name: as_needed(name, column, reading, faults) for name, column in columns.items()}
     for end in ("src", "dst") if reading.named else ():
         if end in flags:
@@ -87,6 +85,7 @@ def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
             table[end] = as_names(table[end], reading.whole)
     rows = _Rows(block, numbers)
     piece = piece_of(table, reading, faults, rows) if len(table["src"]) else Piece(NO_COLUMNS)
+    piece.line_of = rows.at
     if ragged:
         width = len(reading.columns)
         all_bad = [(rows.place(row), rejected) for row, rejected in piece.bad]
@@ -100,7 +99,9 @@ def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
 def _headers(block: Block, reading: Reading) -> list[int]:
     """The rows, by their number in the block, that are the file's header again."""
     header = reading.header.encode() if reading.header else b""
-    if not header or header not in block.data:
+    if not header or not all(letter in block.data for letter in set(header)):
+        return []  # seen sooner than by the next line
+    if header not in block.data:
         return []
     return [number for number, (_, row) in enumerate(block.rows()) if row.strip() == header]
 
@@ -118,8 +119,23 @@ def _types(reading: Reading) -> dict[str, Any]:
     return {field: types[field] for field in reading.places} | flags
 
 
-def _parsed(
-    data: bytes, reading: Reading, types: dict[str, Any]
+def _parsed(data: bytes, reading: Reading) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """`_parsed_as` the types that a batch needs, or as text if a value is not of its type."""
+    import pyarrow
+
+    types = _types(reading)
+    try:
+        if not reading.named and (b"0x" in data or b"0X" in data):
+            raise pyarrow.ArrowInvalid("what Arrow would take for numbers")
+        found = _parsed_as(types, data, reading)
+        _check_exact(found[0], reading)
+    except pyarrow.ArrowInvalid:
+        found = _parsed_as(dict.fromkeys(types, pyarrow.string()), data, reading)
+    return found
+
+
+def _parsed_as(
+    types: dict[str, Any], data: bytes, reading: Reading
 ) -> tuple[dict[str, Any], list[tuple[int, int]]]:
     """The columns as arrays of Arrow's, and the rows that have another number of fields: the
     number of each, from 0, and how many it has. Raises ArrowInvalid if a value is not of its
@@ -172,7 +188,7 @@ def _as_utf8(data: bytes) -> bytes:
     if data.isascii():
         return data
     try:
-        pyarrow.array([data], pyarrow.binary()).cast(pyarrow.string())
+        text_array([data]).validate(full=True)
     except pyarrow.ArrowInvalid:
         return data.decode("utf-8", "replace").encode()
     return data
@@ -202,7 +218,7 @@ class _Rows:
     def _lines(self) -> list[tuple[int, bytes]]:
         return self.block.rows()
 
-    def at(self, number: int, reason: str) -> Rejected:
+    def at(self, number: int, reason: str = "") -> Rejected:
         """Row `number` among all."""
         line, data = self._lines[number]
         return Rejected(data.rstrip(b"\r"), reason, self.block.line + line)
@@ -212,4 +228,4 @@ class _Rows:
         return row + bisect_right(range(len(self.ragged)), row, key=lambda j: self.ragged[j] - j)
 
     def __call__(self, row: int) -> Rejected:
-        return self.at(self.place(row), "")
+        return self.at(self.place(row))

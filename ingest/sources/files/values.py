@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpma.arguments.arrow import as_numpy
+from lpma.arguments.arrow import as_numpy, text_array
 from lpma.arguments.convert import MAX_NAME_BYTES
 
 from ...errors import RecordError, SourceError
@@ -160,14 +160,13 @@ def as_needed(field: str, column: Any, reading: Reading, faults: Faults) -> Any:
 
 def _note_names(end: str, column: Any, faults: Faults) -> None:
     """Note the rows of a column of text whose name is missing, or too long."""
-    import pyarrow
     import pyarrow.compute as pc
 
     texts = column.dictionary if hasattr(column, "dictionary") else column
     sizes = as_numpy(pc.binary_length(texts))
     missing = sizes == 0
     if (sizes == len(MISSING)).any():
-        missing = missing | as_numpy(pc.equal(texts, pyarrow.scalar(MISSING, texts.type)))
+        missing = missing | as_numpy(pc.is_in(texts, text_array([MISSING.encode()])))
     if texts is not column:
         rows = as_numpy(column.indices)
         sizes, missing = sizes[rows], missing[rows]

@@ -80,7 +80,7 @@ class CudaBackend(Defaults):
         self.older, self.since = ages.older, ages.since
         self.sampled_times, self.any_older = ages.sampled_times, ages.any_older
         self.csr_rows, self.csr_columns = snapshots.csr_rows, snapshots.csr_columns
-        self.taker = snapshots.taker
+        self.csr_view, self.taker = snapshots.csr_view, snapshots.taker
 
         changes = Changes(context)
         steps = StepwisePath(shapes, work, upload, reader, changes)

@@ -32,7 +32,7 @@ from ..values import (
     Implied,
     Single,
 )
-from . import beside, commit, export, fused, keys, locate, one, reads, segments, shapes
+from . import beside, commit, export, fused, keys, locate, one, reads, segments, shapes, views
 from .beside import Beside
 from .fold import TALLIED, TOUCHED, UNCHANGED
 from .fused import addresses
@@ -67,6 +67,7 @@ class NumbaBackend(Defaults):
     has_in_edges, scan_targets = staticmethod(reads.has_in_edges), staticmethod(reads.scan_targets)
     largest_vertex, older = staticmethod(reads.largest_vertex), staticmethod(reads.older)
     csr_rows, rows_with = staticmethod(export.csr_rows), staticmethod(export.rows_with)
+    csr_view = staticmethod(views.csr_view)
     csr_columns, slots = staticmethod(export.csr_columns), staticmethod(export.slots)
     copy_slots, host_memory = staticmethod(export.copy_columns), staticmethod(export.host_memory)
 

@@ -33,9 +33,9 @@ class BatchView(NamedTuple):
     """A batch's columns, by place: as long as the batch, or one entry and a step of 0, where every
     operation has the same value.
 
-    A batch is plain if all operations add positive weights, or all set them: then nothing needs to be read to
-    know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
-    counts then: the operations that change nothing, see fold.py."""
+    A batch is plain if all operations add positive weights, or all set them: then nothing needs to
+    be read to know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of
+    what it counts then: the operations that change nothing, see fold.py."""
 
     kind: int  # uint8
     kind_step: int  # 0 or 1

@@ -170,8 +170,7 @@ def insert_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, to: Slo
     if end == row + 1:  # most runs: what is inserted is what the operation brings
         place = row_place(rows, row)
         kind = load_u8(batch.kind + place * batch.kind_step)
-        weighted = kind == _INSERT or kind == _SET
-        weight = operation_weight(batch, place) if weighted else 0.0
+        weight = operation_weight(batch, place) if kind in (_INSERT, _SET) else 0.0
         time = load_i64(batch.time + place * batch.time_step)
     else:
         _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0, batch.plain)

@@ -11,20 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
-from ...batch.columns import DELETE as DELETE_EDGE
-from ...batch.columns import EXPIRE, FIRST_QUERY, LAST_QUERY, SET
+from ...batch.columns import ADD_VERTEX, FIRST_QUERY, LAST_QUERY, REMOVE_VERTEX
 from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ...pma.keys import HALF
 from ..values import BOTH, DELETE, INSERT, REVERSE
 from .addressing import MARKER
 from .batch_view import Rows, row_action, row_key
-
-
-@inlined
-def names_an_edge(kind: int) -> bool:
-    """Whether an operation that is no query is on the edge (src, dst)."""
-    return kind <= DELETE_EDGE or kind == SET or kind == EXPIRE
 
 
 @compiled
@@ -42,7 +35,7 @@ def write_keys(
             continue
         u = np.uint64(load_u32(src + row * 4))
         v = np.uint64(load_u32(dst + row * 4))
-        if not names_an_edge(kind):
+        if kind in (ADD_VERTEX, REMOVE_VERTEX):
             if direction != REVERSE:
                 keys[n], places[n] = (u << HALF) | MARKER, row
                 n += 1

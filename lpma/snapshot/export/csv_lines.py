@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments.arrow import as_arrow
 from ...arrays import Array, address
 from ...cpu.instructions import load_i64, load_u32, move_bytes, store_u8
 from ...cpu.jit import compiled, inlined
@@ -63,7 +64,7 @@ class Lines:
             whole = weights.astype(np.int64)
         plain = (whole == weights) & (whole < SMALL) & ~np.signbit(weights)
         whole[~plain] = -1
-        return whole, self._texts(self._pyarrow.array(weights[~plain]))
+        return whole, self._texts(as_arrow(weights[~plain]))
 
     def _quoted(self, column: Any) -> Texts:
         """Text in quotes, as csv has it; anything else plain."""

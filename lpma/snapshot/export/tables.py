@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments.arrow import as_arrow
 from ...arguments.scalars import shown
 from ...arrays import Array, to_host
 from ...dependencies import MissingPackage, optional_import
@@ -32,9 +33,10 @@ def vertex_columns(pyarrow: Any, s: Csr, rows: Array) -> dict[str, Any]:
     "_number": see names/forms.py."""
     columns = {"": named(s, rows)} if s.names is None else s.names.columns("", rows)
     return {
-        name: pyarrow.array(column, pyarrow.string() if column.dtype == object else None)
+        name: pyarrow.array(column, pyarrow.string()) if column.dtype == object
+        else pyarrow.array(column) if column.dtype == bool else as_arrow(column)
         for name, column in columns.items()
-    }
+    }  # fmt: skip
 
 
 def _ends_of_all(pyarrow: Any, s: Csr) -> dict[str, Any] | None:
@@ -74,7 +76,7 @@ def _batches(pyarrow: Any, s: Csr, schema: Any, of_rows: dict[str, Any] | None) 
     def batch(table: dict[str, Array]) -> Any:
         columns = []
         for name, column in table.items():
-            held = pyarrow.array(column)
+            held = as_arrow(column)
             if of_rows is not None and name in ("src", "dst"):
                 columns += [_whole(its.take(held)) for its in of_rows.values()]
             else:

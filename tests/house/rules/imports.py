@@ -22,7 +22,7 @@ BELOW = {
 # Each file or folder of a package stands on a floor and imports from its own or from one below.
 FLOORS = {
     "lpma": (
-        ("arrays", "errors", "host", "pma", "record", "signals"),
+        ("arrays", "errors", "host", "pma", "record", "signals", "time_view"),
         ("cpu", "dependencies"),
         ("arguments", "cuda"),
         ("file", "options", "results", "sharding"),

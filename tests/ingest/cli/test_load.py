@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+import ingest
 import lpma
+from ingest.sources.files import formats
 from tests.conftest import real_graph
 from tests.support.command_line import document, run
 
@@ -74,3 +79,47 @@ def test_load_a_real_dataset(tmp_path: Path) -> None:
     assert (found["vertices"], found["rows"]) == (len(np.unique(ends)), 1 + ends.max())
     facts = document("info", "ca-HepTh")
     assert facts["here"].endswith("ca-HepTh.npz")
+
+
+def test_no_file_of_edges_needs_pandas(tmp_path: Path) -> None:
+    """Whose import takes longer than most files."""
+    from pyarrow import csv, parquet
+
+    (tmp_path / "a.csv").write_text('src,dst,weight\nann,"böb",1\nNA,cy,2.5\n')
+    (tmp_path / "b.csv").write_text("src,dst,weight\n1,2,1\n2,3,2.5\n")
+    (tmp_path / "a.jsonl").write_text('{"src": "ann", "dst": "bob"}\n{"src": "NA", "dst": "cy"}\n')
+    for name in ("a", "b"):
+        parquet.write_table(csv.read_csv(tmp_path / f"{name}.csv"), tmp_path / f"{name}.parquet")
+    commands = [
+        *(f"load {name} g.lpma" for name in ("a.csv", "b.csv", "a.jsonl", "a.parquet")),
+        "load b.parquet g.lpma", *(f"export g.lpma g.{to}" for to in ("csv", "parquet", "npz")),
+    ]  # fmt: skip
+    code = (
+        "import sys; from ingest.cli.commands import app\n"
+        "for line in sys.argv[1:]:\n"
+        "    app(line.split(), standalone_mode=False)\n"
+        "    assert 'pandas' not in sys.modules, line\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *commands],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "read as names of vertices: NA (1)" in done.stderr
+
+
+def test_what_a_file_is_is_asked_once(
+    edge_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads: list[Path] = []
+    head_of = formats.head_of
+
+    def counted(path: Path, size: int) -> bytes:
+        heads.append(path)
+        return head_of(path, size)
+
+    monkeypatch.setattr(formats, "head_of", counted)
+    document("load", edge_file, tmp_path / "a.lpma")
+    assert heads == [edge_file]
+    assert ingest.read_csv(edge_file, device="cpu").num_edges == 5
+    assert heads == [edge_file] * 2

@@ -1,6 +1,6 @@
 """A new checkpoint that begins within a record: `lpma info` says where, `--from-offsets` takes it.
 
-The recipe is that of docs/howto/windows.md, for another window over the graph so far.
+The recipe is that of docs/guide/windows.md, for another window over the graph so far.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`docs/format.md`: its examples are decoded, and mean what stands behind their arrows; its limits
-are those of the code."""
+"""`docs/reference/format.md`: its examples are decoded, and mean what stands behind their arrows;
+its limits are those of the code."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import ingest
+from ingest.formats import changes, records, replies, results
 from ingest.formats import msgpack as values
-from ingest.formats import records, replies, results
 from ingest.formats.kinds import WORDS
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
 from lpma.batch.columns import OF_EDGES, Kind
 from lpma.sharding import hash_names
 
-PAGE = Path(__file__).parents[3] / "docs" / "format.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "format.md"
 JSON = ingest.Fields(weight="weight", time="time", kind="kind")
 MAPS = ingest.Fields("user", "item", "stars", time="at", kind="op", time_unit="s")
 
@@ -99,6 +99,17 @@ def result_said(result: ingest.Result) -> str:
     return f"{place} {alert}{result.figure} {', '.join(rows)}"
 
 
+def changes_said(part: ingest.EdgeChanges) -> str:
+    said = []
+    columns = [part.src, part.dst, *(c for c in (part.weight, part.time) if c is not None)]
+    for change, *ends in zip(part.change.tolist(), *columns, strict=True):
+        said.append(" ".join([changes.WORDS[change], *map(name_said, ends)]))
+    for at, name in enumerate([] if part.names is None else part.names.tolist(), part.first):
+        said.append(f"{at} is {name_said(name)}")
+    place = f"{part.version} {part.part}/{part.parts}"
+    return f"{place} {part.graph}: {', '.join(said)}".strip()
+
+
 def of_record(names: bool = False) -> Callable[[bytes], str]:
     return lambda data: record_said(ingest.decode_record(data, names=names))
 
@@ -134,6 +145,8 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
     "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
     "result": lambda data: result_said(ingest.decode_result(data)),
     "result line": lambda data: result_said(results.decode_result_line(data)),
+    "changes": lambda data: changes_said(ingest.decode_changes(data)),
+    "changes line": lambda data: changes_said(ingest.decode_changes(data)),
     "dead-letter": lambda data: letter_said(ingest.decode_dead_letter(data)),
 }
 
@@ -142,7 +155,7 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
 def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
     if language == "avro":
         pytest.importorskip("fastavro", reason="pip install 'lpma-graph[registry]'")
-    if language in ("json", "owner", "result line", "avro"):
+    if language in ("json", "owner", "result line", "changes line", "avro"):
         data = value.encode()
     elif language == "bytes":
         data = bytes.fromhex(value)
@@ -172,4 +185,6 @@ def test_the_limits_are_those_of_the_code() -> None:
         "bytes of a record that a dead letter keeps": replies.MAX_KEPT_BYTES,
         "bytes of a result": results.MAX_RESULT_BYTES,
         "rows of a result": results.MAX_RESULT_ROWS,
+        "bytes of a part of the edge feed": changes.MAX_CHANGES_BYTES,
+        "rows of a part of the edge feed": changes.MAX_CHANGES_ROWS,
     }

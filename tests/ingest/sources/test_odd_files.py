@@ -98,7 +98,7 @@ def test_a_time_that_is_no_date_spoils_its_own_line_alone(tmp_path: Path, time: 
 
 
 def test_a_time_of_null_is_none(tmp_path: Path) -> None:
-    """As docs/format.md has it: a field that is null is not there."""
+    """As docs/reference/format.md has it: a field that is null is not there."""
     odd = ('{"src": 1, "dst": 2, "time": null}', '{"src": 1, "dst": 2}')
     path = json_lines(tmp_path / "a.jsonl", *odd)
     assert read(path)[1:3] == [(1, 2, 1.0, None)] * 2

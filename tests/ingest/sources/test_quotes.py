@@ -54,6 +54,28 @@ def quoted(field: str) -> str:
     return '"' + field.replace('"', '""') + '"'
 
 
+WORD = st.text(' a",', max_size=4).map(lambda text: f"{text}b{text}")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.tuples(BLANKS, WORD, BLANKS), min_size=1, max_size=3), max_size=6))
+@example([[("", "b", ""), (" ", " ,b,", "")]] * 2)  # too few fields, though as many commas
+@example([[("", " b ", ""), ("", "b", " "), ("", " b", "")]])
+def test_quoted_fields_with_blanks_around_them_are_read_as_walking_over_them_would(
+    rows: list[list[tuple[str, str, str]]],
+) -> None:
+    """Two ends and a column that is not used, which is where a row may be cut wrongly unseen."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        lines = [",".join(f"{a}{quoted(b)}{c}" for a, b, c in row) for row in rows]
+        path.write_text("src,dst,note\nx,y,z\n" + "".join(line + "\n" for line in lines))
+        file = ingest.read_edges(path, names=True, header=True)
+        found = [row for c in file for row in zip(c.src.tolist(), c.dst.tolist(), strict=True)]
+    whole = [row for row in rows if len(row) == 3]
+    assert found == [("x", "y"), *((row[0][1], row[1][1]) for row in whole)]
+    assert file.left_out.count == len(rows) - len(whole)
+
+
 @pytest.mark.parametrize("block", [16, 1 << 22])
 def test_blanks_inside_quotes_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int

@@ -14,7 +14,7 @@ from ingest.state.table_rows import Sum, TableRow, TableRows
 
 names = st.sampled_from([1, 2, "1", "ann"])
 weights = st.floats(-1e30, 1e30) | st.sampled_from([0.1, 0.2, 0.3, 5e-324, 1e30, -1e30])
-row = st.builds(TableRow, names, names, weights)
+row = st.builds(TableRow, names, names, weights, st.none() | st.integers(1, 4))
 keys = st.sampled_from(["id:1", "id:2", "id:3"])
 topics = st.sampled_from(["paid", "owed"])
 change = st.tuples(st.just("change"), topics, keys, st.none() | row)
@@ -26,8 +26,10 @@ Rows = dict[tuple[str, str], TableRow]
 
 
 def sum_in(rows: Rows, src: Any, dst: Any) -> Sum:
-    own = [Fraction(each.weight) for each in rows.values() if each[:2] == (src, dst)]
-    return Sum(src, dst, float(sum(own, Fraction())) if own else None)
+    own = [each for each in rows.values() if each[:2] == (src, dst)]
+    total = float(sum((Fraction(each.weight) for each in own), Fraction()))
+    times = [each.time for each in own if each.time is not None]
+    return Sum(src, dst, total if own else None, max(times, default=None))
 
 
 @given(st.lists(step, max_size=30))
@@ -46,8 +48,11 @@ def test_sums_are_those_of_the_rows_that_are_there(steps: list[Any]) -> None:
             assert rows.change(topic, key, new) == [sum_in(now, *each) for each in ends]
             states.append(now)
         elif what == "clear":
-            rows.clear(*about)
-            states.append({place: each for place, each in now.items() if place[0] != about[0]})
+            gone = dict.fromkeys(each[:2] for place, each in now.items() if place[0] == about[0])
+            now = {place: each for place, each in now.items() if place[0] != about[0]}
+            found = rows.clear(*about)
+            assert sorted(map(repr, found)) == sorted(repr(sum_in(now, *each)) for each in gone)
+            states.append(now)
         elif what == "revert" and len(states) > 1:
             rows.revert()
             states.pop()

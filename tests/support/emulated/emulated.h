@@ -302,6 +302,11 @@ template <typename T> void __stcg(T* p, T x) { *(volatile T*)p = x; }
 template <typename T> void __stcs(T* p, T x) { *p = x; }
 inline double __longlong_as_double(long long x) { return emulated::unpacked<double>(x); }
 inline long long __double_as_longlong(double x) { return (long long)emulated::packed(x); }
+inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __dadd_rn(double x, double y) { return x + y; }
+inline double __ull2double_rn(unsigned long long x) { return double(x); }
+inline double __ll2double_rn(long long x) { return double(x); }
+inline float __double2float_rn(double x) { return float(x); }
 inline unsigned __float_as_uint(float x) { return unsigned(emulated::packed(x)); }
 
 template <typename A, typename B> constexpr std::common_type_t<A, B> min(A a, B b) {

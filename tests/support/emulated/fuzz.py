@@ -60,9 +60,9 @@ class Pair:
     def step(self) -> None:
         """One batch for both."""
         n = int(self._rng.choice([3, 200, 490, 520, FEW_ROWS]))
-        kinds = np.full(n, self._rng.choice([0, 0, 0, 1]), np.uint8)
+        kinds = np.full(n, self._rng.choice([0, 0, 0, 1, 11]), np.uint8)
         if self._rng.random() < 0.3:
-            kinds = self._rng.integers(0, 2, n).astype(np.uint8)
+            kinds = self._rng.choice([0, 0, 1, 11], n).astype(np.uint8)
         src, dst = self._rng.integers(0, self._span, (2, n))
         rest = self._rng.integers(-4, 9, n) / 4, self._rng.integers(0, 100, n)
         given = self._pinned, self._plain, self._mixed, self._validated
@@ -79,12 +79,13 @@ class Pair:
     def _pinned(self, *columns: Any) -> None:
         """Refused for a kind and for its weights, then applied, then overwritten."""
         import lpma
+        from lpma.batch.columns import weighted_rows
 
         batch = lpma.pinned_batch(len(columns[0]))
         for column, values in zip(_columns(batch), columns, strict=True):
             column[:] = values
         self.here.apply(batch)
-        if (batch.kind == 0).any():
+        if weighted_rows(batch.kind).any():
             assert batch.weight is not None
             batch.weight[:] = np.nan
             try:
@@ -103,8 +104,8 @@ class Pair:
 
     def _plain(self, kinds: Any, src: Any, dst: Any, weight: Any, time: Any) -> None:
         for g in (self.there, self.here):
-            if kinds[0] == 0:
-                g.insert(src, dst, weight, time)
+            if kinds[0] != 1:
+                (g.set if kinds[0] else g.insert)(src, dst, weight, time)
             else:
                 g.delete(src, dst, time=time)
 

@@ -127,8 +127,8 @@ class Driver:
         self.done[f"{step.__name__[1:]} {ending}"] += 1
 
     def _kinds(self, n: int) -> Any:
-        """Of rows that all append, all delete, or do either."""
-        rows = [0, 1, self._rng.integers(0, 2, n)][self._rng.integers(3)]
+        """Of rows that all insert, all delete, all set, or do any of these."""
+        rows = [0, 1, 11, self._rng.choice([0, 1, 11], n)][self._rng.integers(4)]
         return np.full(n, rows, np.uint8)
 
     def _values(self, n: int) -> tuple[Any, Any]:

@@ -38,7 +38,7 @@ __device__ __forceinline__ void bring_in(const Order& order, Bringing& mine) {
   for (i64 row = mine.first; row < from.n; row += mine.step) {
     double weight = weight_of(from, row);
     if (copies && to.kind) ((u8*)to.kind)[row] = kind_of(from, row);
-    if (!order.checked && !is_weight(from, weight) && kind_of(from, row) == APPEND)
+    if (!order.checked && !is_weight(from, weight) && is_weighted(kind_of(from, row)))
       add_to(order.work, BAD_WEIGHT, 1);
     if (copies && to.weight && to.wide) ((double*)to.weight)[row] = weight;
     if (copies && to.weight && !to.wide) ((float*)to.weight)[row] = weight;

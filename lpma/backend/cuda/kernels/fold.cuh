@@ -6,7 +6,16 @@
 
 // The kinds of operations, as in lpma.batch.columns.Kind.
 constexpr int APPEND = 0, DELETE_EDGE = 1, ADD_VERTEX = 2, REMOVE_VERTEX = 3, EXPIRE = 4;
-constexpr int FIRST_QUERY = 5;
+constexpr int FIRST_QUERY = 5, HOPS = 8, LAST_QUERY = 10, SET_EDGE = 11, LAST_KIND = SET_EDGE;
+
+__device__ __forceinline__ bool is_query(int kind) {
+  return kind >= FIRST_QUERY && kind <= LAST_QUERY;
+}
+
+// Whether an operation reads the weight.
+__device__ __forceinline__ bool is_weighted(int kind) {
+  return kind == APPEND || kind == SET_EDGE;
+}
 
 // A batch, by the place of an operation in it. A null column means that all operations have the
 // same value.
@@ -56,7 +65,7 @@ struct Operation {
 template <bool LATE = false>
 __device__ __forceinline__ Operation operation_at(const Batch& b, u32 place) {
   int kind = kind_of(b, place);
-  return {kind, kind == APPEND ? weight_of(b, place) : 0, LATE ? i64(place) : time_of(b, place)};
+  return {kind, is_weighted(kind) ? weight_of(b, place) : 0, LATE ? i64(place) : time_of(b, place)};
 }
 
 // The state after an operation. A sum is rounded to the store's type after each operation, so that
@@ -67,7 +76,10 @@ __device__ __forceinline__ State apply_operation(const Operation& o, bool marker
     after.present = before.present && before.time >= o.time;
     return after;
   }
-  if (o.kind == APPEND) {
+  if (o.kind == SET_EDGE) {
+    after.weight = WEIGHT_BYTES ? Weight(o.weight) : Weight(0);
+    after.present = WEIGHT_BYTES ? after.weight > 0 : o.weight > 0;
+  } else if (o.kind == APPEND) {
 #if WEIGHT_BYTES
     if (before.present) {
       after.weight = before.weight + Weight(o.weight);
@@ -103,7 +115,7 @@ enum Unchanged {
 
 __device__ __forceinline__ int why_unchanged(const Operation& o, State before, State after) {
   if (o.kind == DELETE_EDGE) return before.present ? CHANGED : DELETE_ABSENT;
-  if (o.kind != APPEND) return CHANGED;
+  if (!is_weighted(o.kind) || (o.kind == SET_EDGE && before.present)) return CHANGED;
 #if WEIGHT_BYTES
   Weight d = Weight(o.weight);
   if (d == 0 && o.weight != 0) return UNDERFLOW_TO_0;

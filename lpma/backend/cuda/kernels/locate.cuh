@@ -94,7 +94,7 @@ __device__ __forceinline__ bool is_weight(const Batch& b, double weight) {
 // than keys.
 __device__ void validate_weights(const Batch& b, const Work& w) {
   for (i64 row = thread_number<THREADS>(); row < b.n; row += thread_count<THREADS>())
-    if (kind_of(b, row) == APPEND && !is_weight(b, weight_of(b, row)))
+    if (is_weighted(kind_of(b, row)) && !is_weight(b, weight_of(b, row)))
       add_to(w, BAD_WEIGHT, 1);
 }
 

@@ -7,7 +7,7 @@ enum Direction { FORWARD, REVERSE, BOTH };
 
 constexpr u64 NO_KEY = LAST_FENCE - 1;  // behind all keys, and the one below LAST_FENCE
 constexpr u32 MAX_VERTEX = MARKER - 1;
-constexpr int LAST_KIND = 10, HOPS = 8, MAX_HOPS = 255;
+constexpr int MAX_HOPS = 255;
 
 // What a batch's keys are made of: its rows or, where `made` is not 0, as many keys that already
 // stand in w.key[0].
@@ -30,7 +30,7 @@ __device__ __forceinline__ void count_if_bad(int kind, u32 u, u32 v, Count count
 
 // back: the key is seen from the target; second: it is the second key of its row.
 __device__ __forceinline__ u64 key_of(u32 u, u32 v, int kind, bool back, bool second) {
-  if (kind >= FIRST_QUERY || (second && u == v)) return NO_KEY;
-  if (kind > DELETE_EDGE && kind != EXPIRE) return back ? NO_KEY : edge_key(u, MARKER);
+  if (is_query(kind) || (second && u == v)) return NO_KEY;
+  if (kind == ADD_VERTEX || kind == REMOVE_VERTEX) return back ? NO_KEY : edge_key(u, MARKER);
   return back ? edge_key(v, u) : edge_key(u, v);
 }

@@ -177,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(32)
   if (r.back) back_place = find_key(back, back_key);
   State before = {false, Weight(0), 0};
   if (place.found) before = stored_at(s, segment_at(s, place.window - (1u << s.m)), place.position);
-  Operation o = {r.kind, r.kind == APPEND ? r.weight : 0, r.time};
+  Operation o = {r.kind, is_weighted(r.kind) ? r.weight : 0, r.time};
   State after = apply_operation(o, r.dst == MARKER, before);
   int change = after.present - before.present;
   i64 action = change > 0 ? INSERT : change < 0 ? REMOVE : after.present ? WRITE : SKIP;

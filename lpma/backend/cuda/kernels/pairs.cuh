@@ -84,19 +84,34 @@ struct Marked {
   }
 };
 
-// Which slots hold edges, and no markers; `place` counts only these from now on.
-__device__ __forceinline__ u32 leave_out_markers(Stretch& read) {
-  u32 edges = read.filled, gone = 0;
+// The slots of a stretch of which `stays(tile, is_second)` is true; `place` counts only these from
+// now on. It is asked of filled slots alone.
+template <class Stays>
+__device__ __forceinline__ u32 leave_out(Stretch& read, Stays stays) {
+  u32 left = read.filled, gone = 0;
 #pragma unroll
   for (u32 tile = 0; tile < TILES_AT_ONCE; ++tile) {
-    bool first = has_first(read.filled, tile) && is_marker(read.keys[tile].first);
-    bool second = has_second(read.filled, tile) && is_marker(read.keys[tile].second);
-    Marked markers(first, second);
-    edges &= ~((first ? 1u : 0u) << 2 * tile | (second ? 2u : 0u) << 2 * tile);
-    read.place[tile] -= gone + markers.before();
-    gone += markers.count();
+    bool first = has_first(read.filled, tile) && !stays(tile, false);
+    bool second = has_second(read.filled, tile) && !stays(tile, true);
+    Marked out(first, second);
+    left &= ~((first ? 1u : 0u) << 2 * tile | (second ? 2u : 0u) << 2 * tile);
+    read.place[tile] -= gone + out.before();
+    gone += out.count();
   }
-  return edges;
+  return left;
+}
+
+// The value of a slot of a pair.
+template <typename T>
+__device__ __forceinline__ T of_pair(const Pair<T>& pair, bool is_second) {
+  return is_second ? pair.second : pair.first;
+}
+
+// Which slots hold edges, and no markers; `place` counts only these from now on.
+__device__ __forceinline__ u32 leave_out_markers(Stretch& read) {
+  return leave_out(read, [&](u32 tile, bool is_second) {
+    return !is_marker(of_pair(read.keys[tile], is_second));
+  });
 }
 
 // Where a warp packs a stretch of a column.

@@ -130,9 +130,9 @@ __device__ __forceinline__ State fold(const Batch& b, const u32* places, i64 lo,
   return run.state;
 }
 
-// Up to THREADS appends and deletions of one edge, to be applied in order: a present edge of weight
-// w becomes w + sum, or absent where that is below 0; an absent one becomes `reset`. The weight -1
-// stands for an absent edge.
+// Up to THREADS operations on one edge, to be applied in order: a present edge of weight w becomes
+// w + sum, or absent where that is below 0; an absent one becomes `reset`, as does any where sum is
+// infinite. The weight -1 stands for an absent edge.
 struct InOrder {
   Weight sum[THREADS], reset[THREADS], state[THREADS + 1];  // before each, and after the last
 };
@@ -156,7 +156,7 @@ __device__ bool in_any_order(const Batch& b, const u32* places, i64 lo, i64 hi, 
   double size = threadIdx.x ? 0 : stored;
   bool whole = stored == rint(stored);
   for (i64 row = lo + threadIdx.x; row < hi; row += THREADS) {
-    if (kind_of(b, places[row]) != APPEND) continue;
+    if (!is_weighted(kind_of(b, places[row]))) continue;
     double d = weight_of(b, places[row]);
     whole &= d == rint(d);
     size += fabs(d);
@@ -178,7 +178,7 @@ __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi
       mine = operation_at<true>(b, places[first + t]);
       Weight d = Weight(mine.weight);
       next.sum[t] = mine.kind == APPEND ? d : -infinite();
-      next.reset[t] = mine.kind == APPEND && d > 0 ? d : Weight(-1);
+      next.reset[t] = is_weighted(mine.kind) && d > 0 ? d : Weight(-1);
     }
     __syncthreads();
     if (t == 0) {
@@ -186,7 +186,8 @@ __device__ State fold_in_order(const Batch& b, const u32* places, i64 lo, i64 hi
 #pragma unroll 8
       for (u32 i = 0; i < n; ++i) {
         Weight sum = weight + next.sum[i];
-        weight = weight < 0 ? next.reset[i] : sum < 0 ? Weight(-1) : sum;
+        bool resets = weight < 0 || next.sum[i] == -infinite();
+        weight = resets ? next.reset[i] : sum < 0 ? Weight(-1) : sum;
         next.state[i + 1] = weight;
       }
     }

@@ -38,7 +38,7 @@ FILES = {  # those first that take long to compile
     "shrink": "shrink",
 }
 # Files of kernels that read, or that update one edge.
-BESIDE = ["query", "one", "neighbors", "beside", "hops", "export", "scan", "ages"]
+BESIDE = ["query", "one", "neighbors", "beside", "hops", "export", "scan", "ages", "views"]
 MERGING_BYTES = 12 * 2 * THREADS  # rank.cuh: Merging
 
 # Blocks that sort are large, because blocks read each other's counts: a few rows per thread cost

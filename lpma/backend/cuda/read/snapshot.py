@@ -8,7 +8,8 @@ Columns that are copied later, perhaps by a batch of another thread, are allocat
 before what is enqueued there afterwards. Whoever reads them first has its own stream wait for that
 one.
 
-Rows are not made from the last snapshot's, as on the CPU: docs/notes/batches-gpu.md says why.
+Rows are not made from the last snapshot's, as on the CPU: docs/development/notes/batches-gpu.md
+says why.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import numpy as np
 
 from ....cuda import driver
 from ....cuda.driver import Array
+from ....time_view import TimeView
 from ..launch.kernels import launch_on
 from ..launch.options import THREADS
 from ..store.segments import Segments
 from .reader import Reader
 
-LONG, PIECE = 4096, 65536  # export.cu
+LONG, PIECE = 4096, 65536  # starts.cuh
 HEAD, PIECE_WORDS = 2, 2  # words of 8 bytes
 PER_THREAD = 2  # the address of the stream that is another one in every thread
 
@@ -59,10 +61,11 @@ class Rows:
         self._turn = 0
 
     def write(
-        self, segments: Segments, markers: Array | None, num_rows: int, num_edges: int,
-        indptr: Array, indices: Array,
+        self, segments: Segments, file: str, kernel: str, num_rows: int, indptr: Array,
+        before: tuple[Any, ...], after: tuple[Any, ...] = (),
     ) -> None:  # fmt: skip
-        """REQUIRES: the stream that launches go to is the current one."""
+        """Launch the kernel with its arguments `before` and `after` those of the noted gaps.
+        REQUIRES: the stream that launches go to is the current one."""
         most = num_rows // LONG + num_rows // PIECE + 2
         # If an exception comes between the launches, what is noted is lost, and the room with it.
         room, self._room = self._room, None
@@ -71,8 +74,8 @@ class Rows:
         head = room.data.ptr
         number, other, pieces = head + 8 * self._turn, head + 8 - 8 * self._turn, head + 8 * HEAD
         launch_on(
-            segments, "export", "write_rows", 32 * segments.groups,
-            segments.record, markers, num_rows, num_edges, indptr, indices, number, pieces,
+            segments, file, kernel, 32 * segments.groups,
+            segments.record, *before, number, pieces, *after,
         )  # fmt: skip
         if num_rows + 1 >= LONG:  # else there can be no long gap
             launch_on(
@@ -100,7 +103,8 @@ class Snapshots:
         with self._reader as reader:
             indices, indptr = reader.new((num_edges, np.uint32), (num_rows + 1, np.int64))
             marked = _markers(segments) if markers else None
-            self._rows.write(segments, marked, num_rows, num_edges, indptr, indices)
+            given = marked, num_rows, num_edges, indptr, indices
+            self._rows.write(segments, "export", "write_rows", num_rows, indptr, given)
         return indptr, indices
 
     def csr_columns(
@@ -118,6 +122,43 @@ class Snapshots:
                 segments.record, marked, None, weights, times,
             )  # fmt: skip
         return weights, times
+
+    def csr_view(
+        self, segments: Segments, num_rows: int, view: TimeView, markers: bool, loops: bool
+    ) -> tuple[Array, Array, Array | None, Array, int]:
+        weight, time = segments.value_dtypes
+        if weight is None and view.half_life:
+            weight = np.float32
+        with self._reader as reader:
+            counts, (edges, newest, found) = _counted(segments, view, markers or loops)
+            indptr, indices, weights, times = reader.new(
+                (num_rows + 1, np.int64), (edges, np.uint32), (edges, weight), (edges, time)
+            )
+            decay = view.decay(newest)
+            now, half_life, most, inverse = (0, 0, 0, 0.0) if decay is None else decay
+            self._rows.write(
+                segments, "views", "write_view", num_rows, indptr,
+                (view.first, view.last, counts, num_rows, edges, indptr, indices, weights, times),
+                (now, half_life, most, np.float64(inverse)),
+            )  # fmt: skip
+        return indptr, indices, weights, times, found
+
+
+def _counted(segments: Segments, view: TimeView, keyed: bool) -> tuple[Array, tuple[int, int, int]]:
+    """How many edges in a view there are up to the end of each group of segments; and in all, with
+    the newest of their times and how many of them are loops. keyed: as of count_view."""
+    groups = segments.groups
+    words = driver.zeros(groups + 2, np.int64)
+    counts, newest, loops = words[:groups], words[groups : groups + 1], words[groups + 1 :]
+    is_open = bool(view.half_life) and view.now is None
+    launch_on(
+        segments, "views", "count_view", 32 * groups,
+        segments.record, view.first, view.last, np.bool_(keyed), counts,
+        newest if is_open else None, loops,
+    )  # fmt: skip
+    cupy.cumsum(counts, out=counts)
+    edges, later, found = driver.fetch(words[groups - 1 :]).view(np.uint64).tolist()
+    return counts, (edges, view.first + later, found)
 
 
 def _markers(segments: Segments) -> Array:

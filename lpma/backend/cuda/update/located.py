@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ....arguments.convert import BAD_VERTEX, BAD_WEIGHT, refused_rows
-from ....batch.columns import MAX_HOPS, Kind
+from ....batch.columns import BAD_KIND, MAX_HOPS
 from ....pma.strategy import TOP_DOWN
 from ...values import BOTH, Array, Tally
 from ..store.segments import LEVELS, Segments
@@ -15,7 +15,7 @@ from ..upload.staged_batch import StagedBatch
 from .changes import Room
 
 COMPLAINTS = (
-    (Report.BAD_KIND, f"kind: values go from 0 to {int(Kind.VERTEX)}"),
+    (Report.BAD_KIND, BAD_KIND),
     (Report.BAD_VERTEX, BAD_VERTEX),
     (Report.BAD_WEIGHT, BAD_WEIGHT),
     (Report.BAD_HOPS, f"hops: the number of steps goes from 1 to {MAX_HOPS}"),
