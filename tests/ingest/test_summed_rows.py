@@ -23,7 +23,9 @@ row = st.fixed_dictionaries({
     "payer": ends, "payee": ends, "amount": st.sampled_from([0.1, 0.2, 0.3, 1, -0.1, 1e9]),
     "at": st.integers(1, 9),
 })  # fmt: skip
-event = st.tuples(st.sampled_from("crudx"), st.integers(1, 4), row) | st.just(("t", 0, {}))
+change = st.tuples(st.sampled_from("crudx"), st.integers(1, 4), row)
+truncation: tuple[str, int, dict[str, Any]] = ("t", 0, {})
+event = change | st.just(truncation)
 
 Rows = dict[int, dict[str, Any]]
 Edges = dict[tuple[int, int], tuple[float, int]]

@@ -343,7 +343,9 @@ class _Keys:
             rename={f"column_{at}": name for at, name in enumerate(names)},
             forbid_unknown_fields=True, gc=False,
         )  # fmt: skip
-        both = msgspec.defstruct("RawKeyAndSchema", [("schema", Raw), ("payload", raw)], gc=False)
+        both: Any = msgspec.defstruct(
+            "RawKeyAndSchema", [("schema", Raw), ("payload", raw)], gc=False
+        )
         decode, decode_both = msgspec.json.Decoder(raw).decode, msgspec.json.Decoder(both).decode
         found = []
         for key in keys:
