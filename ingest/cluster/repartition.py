@@ -128,12 +128,7 @@ class Repartition(Closing):
         self._source = source
         predecessors = predecessors and directed
         self._names = names
-        records = checked_records(records)
-        if remembers_rows(records):
-            raise PipelineError(
-                "on_repeat='sum' remembers the rows of a table, and a repartitioning does not: "
-                "read the table with a pipeline, or say on_repeat='last'"
-            )
+        records = _checked_records(records)
         self._topics = SourceTopics(source, directed, names)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
@@ -324,6 +319,17 @@ def _stretches(polled: list[Polled]) -> list[Chunk]:
 
 
 # Beginning -----------------------------------------------------------------------------------
+
+
+def _checked_records(records: Records) -> Records:
+    """Raises PipelineError."""
+    found = checked_records(records)
+    if remembers_rows(found):
+        raise PipelineError(
+            "on_repeat='sum' remembers the rows of a table, and a repartitioning does not: read "
+            "the table with a pipeline, or say on_repeat='last'"
+        )
+    return found
 
 
 def _make_topics(
