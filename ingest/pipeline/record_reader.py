@@ -29,7 +29,7 @@ from ..formats.encode import encode_record
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, Stretch
-from ..registry.envelope import Envelopes, id_of, in_stretches
+from ..registry.envelope import Envelopes, Unwrapping, id_of, in_stretches
 from ..types import NO_UPDATES, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
 from .outputs import FirstRecords, Outputs
@@ -143,25 +143,42 @@ class RecordReader:
     def _enveloped(
         self, polled: Polled, values: Values, id: int, stamp: int
     ) -> Iterator[ReadRecords]:
-        """Many records in the envelope, of one schema. Where they cannot be unwrapped together, the
-        halves."""
+        """Many records in the envelope, of one schema."""
         topic = polled.partition.topic
         try:
             unwrapping = self.envelopes.unwrapping(topic, id, stamp)
-            inner = unwrapping.many(values)
         except RecordError:  # each says why
-            unwrapping, inner = None, None
-        if unwrapping is not None and inner is not None:
-            for stretch in self._readers.of(topic, unwrapping.fields).stretches(inner):
-                yield from self._stretch(polled, values, stretch, stamp)
-        elif unwrapping is None or len(values) == 1:
             for at, value in enumerate(values, polled.offset):
                 yield self._one(polled.partition, at, value, stamp)
+            return
+        rows = unwrapping.plain_rows(values, self._readers.names)
+        if rows is None:
+            yield from self._unwrapped(polled, values, unwrapping, stamp)
+            return
+        for start, stop in rows.bounds():
+            if rows.plain[start]:
+                yield from self._stretch(polled, values, rows.stretch(start, stop), stamp)
+            else:
+                some = polled._replace(offset=polled.offset + start)
+                yield from self._unwrapped(some, values[start:stop], unwrapping, stamp)
+
+    def _unwrapped(
+        self, polled: Polled, values: Values, unwrapping: Unwrapping, stamp: int
+    ) -> Iterator[ReadRecords]:
+        """The same of records that are no plain rows. Where they cannot be unwrapped together, the
+        halves."""
+        topic = polled.partition.topic
+        inner = unwrapping.many(values)
+        if inner is not None:
+            for stretch in self._readers.of(topic, unwrapping.fields).stretches(inner):
+                yield from self._stretch(polled, values, stretch, stamp)
+        elif len(values) == 1:
+            yield self._one(polled.partition, polled.offset, values[0], stamp)
         else:
             half = len(values) // 2
-            yield from self._enveloped(polled, values[:half], id, stamp)
+            yield from self._unwrapped(polled, values[:half], unwrapping, stamp)
             behind = polled._replace(offset=polled.offset + half)
-            yield from self._enveloped(behind, values[half:], id, stamp)
+            yield from self._unwrapped(behind, values[half:], unwrapping, stamp)
 
     def _stretch(
         self, polled: Polled, values: Values, stretch: Stretch, stamp: int

@@ -299,6 +299,12 @@ class _Rewriter:
 # What values become --------------------------------------------------------------------------
 
 
+def time_scale(of: Type) -> tuple[int, int] | None:
+    """By what a time of this type is multiplied, and then divided, to be in ms; None: it is no
+    time, or does not say."""
+    return _TIMES[str(of.logical)] if of.is_time and of.kind != "union" else None
+
+
 @cache
 def _as_time(times: int, over: int) -> Convert | None:
     if (times, over) == (1, 1):
@@ -371,8 +377,8 @@ def _scalar(of: Type, whole: bool) -> Convert | None:
         return _as_uuid
     if whole:
         return None
-    if of.is_time:
-        return _as_time(*_TIMES[str(of.logical)])
+    if (scale := time_scale(of)) is not None:
+        return _as_time(*scale)
     if of.kind in ("bytes", "fixed"):
         return _as_decimal(of.scale) if of.logical == "decimal" else _refuse_bytes
     return None
