@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         RecordError as RecordError,
         SourceError as SourceError,
     )
-    from .fields import Fields as Fields
+    from .fields import Debezium as Debezium, Fields as Fields
     from .formats.encode import (
         encode_expire as encode_expire,
         encode_query as encode_query,
@@ -88,7 +88,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "errors": """
         CheckpointError ClusterError EngineLost IngestError LockedError OffsetError PastError
         PipelineError QueryError QueryRefused QueryTimeout RecordError SourceError""",
-    "fields": "Fields",
+    "fields": "Debezium Fields",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
     "formats.records": "decode decode_record",
     "formats.replies": "DeadLetter decode_dead_letter decode_reply",

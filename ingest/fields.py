@@ -36,7 +36,7 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_unit: of times that are integers: "s", "ms", "us" or "ns", and "auto" in files; None: they
     stay as they are. Dates of ISO 8601 become ms, as do times of any other unit, in whatever form
     the records of a topic come.
-    kinds: what words mean, as {"follow": "append", "unfollow": "delete"}; others mean themselves.
+    kinds: what words mean, as {"follow": "append", "rated": "set"}; others mean themselves.
     default_weight, default_kind: of records without such a field.
 
     >>> fields = ingest.Fields("user", "item", weight="stars")
@@ -152,15 +152,92 @@ def _kind(said: str, word: str) -> str:
     return found
 
 
+# Tables as Debezium tells their changes --------------------------------------------------------
+
+OnTombstone = Literal["ignore", "delete"]
+OnRepeat = Literal["last", "sum"]
+
+
+class Debezium(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic of change events of Debezium: the graph holds an edge for each row of the table, or,
+    with the default kind "add_vertex", a vertex. Raises PipelineError.
+
+    fields: which column is what; None of weight: 1. time may also be "ts_ms" or "source.ts_ms" of
+    the event, or the same in us and ns. An event says by itself what it does, and has no kind.
+    on_tombstone: what a record without a value does to the row of its key: "ignore", since a
+    deletion was told before, or "delete", where compaction or a transform leaves nothing else.
+    on_repeat: what several rows with the same ends mean: "last", the edge is as the last change of
+    one of them left it; "sum", its weight is the sum over the rows, which are remembered by their
+    keys. None: there are none, which holds where the table's key lies within the ends; where it
+    does not, records are refused.
+
+    >>> table = ingest.Debezium(ingest.Fields("follower", "followee", time="source.ts_ms"))
+    >>> log = ingest.SqliteLog("log")
+    >>> key = b'{"follower": 1, "followee": 2}'
+    >>> event = b'{"op": "c", "before": null, "after": {"follower": 1, "followee": 2}}'
+    >>> _ = log.produce("updates", event, key=key)
+    >>> with ingest.Pipeline(log, lpma.Graph(device="cpu"), records=table) as pipeline:
+    ...     _ = pipeline.run("end")
+    ...     pipeline.graph.has_edge(1, 2)
+    True
+    """
+
+    fields: Fields = Fields()
+    on_tombstone: OnTombstone = "ignore"
+    on_repeat: OnRepeat | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("on_tombstone", OnTombstone), ("on_repeat", OnRepeat)):
+            value = getattr(self, name)
+            if value not in get_args(kind) and (name, value) != ("on_repeat", None):
+                known = ", ".join(get_args(kind))
+                raise PipelineError(f"{name} is {value!r}: expected one of {known}")
+        fields = self.fields
+        if fields.kind is not None or fields.kinds or fields.producer is not None:
+            raise PipelineError(
+                "a change event says its kind itself, and has no producer: leave out kind, kinds, "
+                "producer and seq"
+            )
+        if fields.default_kind not in ("append", "add_vertex"):
+            raise PipelineError(
+                f"default_kind is {fields.default_kind!r}: a row of a table is an edge, or, with "
+                "'add_vertex', a vertex"
+            )
+        if self.on_repeat is not None and self.are_vertices:
+            raise PipelineError("on_repeat says what edges are, and these rows are vertices")
+
+    @property
+    def are_vertices(self) -> bool:
+        """Whether the rows of the table are vertices."""
+        return self.fields.default_kind == "add_vertex"
+
+    def of_topic(self) -> Self:
+        """With what None means in a topic. Raises PipelineError for what only files have."""
+        return replace(self, fields=self.fields.of_topic())
+
+    def to_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
+        return {
+            "debezium": self.fields.to_json(), "on_tombstone": self.on_tombstone,
+            "on_repeat": self.on_repeat,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
+        fields = Fields.from_json(content["debezium"])
+        return cls(fields, content["on_tombstone"], content["on_repeat"])
+
+
 # How a stream's records are read -------------------------------------------------------------
 
-TopicRecords: TypeAlias = Literal["msgpack"] | Fields
+TopicRecords: TypeAlias = Literal["msgpack"] | Fields | Debezium
 Records: TypeAlias = TopicRecords | Mapping[str, TopicRecords]  # by topic; others are msgpack
 
 
 def checked_records(records: Any) -> Records:
     """How records are read, with what is not said of fields in place. Raises PipelineError."""
-    if isinstance(records, Fields):
+    if isinstance(records, Fields | Debezium):
         return records.of_topic()
     if isinstance(records, Mapping):
         checked = {topic: checked_records(of_topic) for topic, of_topic in records.items()}
@@ -169,21 +246,39 @@ def checked_records(records: Any) -> Records:
     elif records == "msgpack":
         return "msgpack"
     raise PipelineError(
-        f"records is {records!r}: expected 'msgpack', Fields(…), or one of them by topic"
+        f"records is {records!r}: expected 'msgpack', Fields(…), Debezium(…), or one of them by "
+        "topic"
     )
+
+
+def records_of(records: Records, topic: str) -> TopicRecords:
+    """How the records of `topic` are read."""
+    return records.get(topic, "msgpack") if isinstance(records, Mapping) else records
 
 
 def fields_of(records: Records, topic: str) -> Fields | None:
     """The mapping of the records of `topic`; None if all are in our own forms."""
-    found = records.get(topic, "msgpack") if isinstance(records, Mapping) else records
+    found = records_of(records, topic)
     return found if isinstance(found, Fields) else None
+
+
+def mapping_of(records: Records, topic: str) -> Fields | None:
+    """The same, and the mapping of the columns of a table whose changes `topic` has."""
+    found = records_of(records, topic)
+    return found.fields if isinstance(found, Debezium) else fields_of(records, topic)
+
+
+def remembers_rows(records: Records) -> bool:
+    """Whether the rows of a table are remembered, for their sums."""
+    every = records.values() if isinstance(records, Mapping) else (records,)
+    return any(isinstance(each, Debezium) and each.on_repeat == "sum" for each in every)
 
 
 def records_to_json(records: Records) -> Any:
     """As checkpoints keep it."""
     if isinstance(records, Mapping):
         return {"topics": {topic: records_to_json(each) for topic, each in records.items()}}
-    return records.to_json() if isinstance(records, Fields) else records
+    return records.to_json() if isinstance(records, Fields | Debezium) else records
 
 
 def records_from_json(content: Any) -> Any:
@@ -193,4 +288,4 @@ def records_from_json(content: Any) -> Any:
     if "topics" in content:
         by_topic = content["topics"].items()
         return {topic: records_from_json(each) for topic, each in by_topic}
-    return Fields.from_json(content)
+    return (Debezium if "debezium" in content else Fields).from_json(content)

@@ -88,27 +88,42 @@ class Rejected:
     is_name: bool = False
 
 
+NO_VALUE = Rejected(b"", "a record without a value, as compaction takes for a deletion")
+
+
 class Values(Sequence[bytes]):
     """The bytes of many records, where they lie in `data`: value i from starts[i] to stops[i].
     times: when each was written, ms since 1970; None: the source looked up the last one's alone.
+    keys: of as many records, of which one without has no bytes; None: no record has one.
 
     >>> values = ingest.types.Values.of([b"ab", b"c"])
     >>> len(values), values[1], list(values)
     (2, b'c', [b'ab', b'c'])
     """
 
-    __slots__ = ("data", "starts", "stops", "times")
+    __slots__ = ("data", "keys", "starts", "stops", "times")
 
     def __init__(
-        self, data: bytes, starts: Array, stops: Array, times: Array | None = None
+        self,
+        data: bytes,
+        starts: Array,
+        stops: Array,
+        times: Array | None = None,
+        keys: Values | None = None,
     ) -> None:
         self.data, self.starts, self.stops, self.times = data, starts, stops, times
+        self.keys = keys
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> Values:
         return cls.in_lines(
             b"\n".join(values), np.fromiter(map(len, values), np.int64, len(values))
         )
+
+    @classmethod
+    def of_keys(cls, keys: Sequence[bytes]) -> Values | None:
+        """These keys, of which one that has no bytes is none."""
+        return cls.of(keys) if any(keys) else None
 
     @classmethod
     def in_lines(cls, data: bytes, sizes: Array) -> Values:
@@ -146,7 +161,8 @@ class Values(Sequence[bytes]):
         """One value, or those of a slice."""
         if isinstance(at, slice):
             times = None if self.times is None else self.times[at]
-            return Values(self.data, self.starts[at], self.stops[at], times)
+            keys = None if self.keys is None else self.keys[at]
+            return Values(self.data, self.starts[at], self.stops[at], times, keys)
         return self.data[self.starts[at] : self.stops[at]]
 
 
@@ -162,8 +178,9 @@ class Polled(NamedTuple):
 
     partition: Partition
     offset: int
-    value: bytes | Values | Columns | Rejected
+    value: bytes | Values | Columns | Rejected  # NO_VALUE of a record that has a key alone
     time: int = 0  # when it, or the last of many, was written, ms since 1970, if the source knows
+    key: bytes = b""  # of one record, if it has one and the source reads it; many: `Values.keys`
 
     @property
     def counts_rows(self) -> bool:
@@ -200,7 +217,8 @@ class Polled(NamedTuple):
         """The last of many records, by itself."""
         if not isinstance(self.value, Values):
             return self
-        return self._replace(offset=self.last, value=self.value[-1])
+        key = b"" if self.value.keys is None else self.value.keys[-1]
+        return self._replace(offset=self.last, value=self.value[-1], key=key)
 
     def split(self, offset: int) -> tuple[Polled, Polled]:
         """What lies before `offset`, and the rest. REQUIRES: self.offset < offset <= self.last. The
@@ -256,7 +274,8 @@ class Names:
 @dataclass(frozen=True)
 class Record:
     """A decoded record: its updates in order, or its query; (producer, seq) if it names them.
-    If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids.
+    If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids. is_change: the
+    updates are one change of a table, and are applied together or not at all.
 
     >>> record = ingest.decode_record(ingest.encode_row(1, 2, producer="shop-7", seq=4))
     >>> len(record.batch), record.producer, record.seq
@@ -268,6 +287,7 @@ class Record:
     producer: str | None = None
     seq: int | None = None
     names: Names | None = None
+    is_change: bool = False
 
     def rows(self, start: int, stop: int) -> Record:
         """Those rows, as a record of the same producer."""

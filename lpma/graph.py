@@ -35,7 +35,7 @@ from .arrays import Array, first_not_below, on_device, to_host
 from .backend import check_device, open_backend
 from .backend.values import SlotSource
 from .batch.builder import Batch
-from .batch.columns import ADD_VERTEX, DELETE, INSERT, MAX_HOPS, REMOVE_VERTEX, Columns, Kind
+from .batch.columns import ADD_VERTEX, DELETE, INSERT, MAX_HOPS, REMOVE_VERTEX, SET, Columns, Kind
 from .display import graphs
 from .engine import queries
 from .engine.admission import NO_PREDECESSORS
@@ -175,6 +175,22 @@ class Graph:
         1
         """
         self._vertices.update(DELETE, src, dst, 0.0, time)
+
+    def set(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = None) -> None:
+        """Set edges, in order: each then has exactly the weight and the time given, whether it was
+        there before or not. To set an edge is to delete it and to insert it at once: with a weight
+        of 0 or less it is gone. All else is as for `insert`.
+
+        >>> g = lpma.Graph(device="cpu")
+        >>> g.insert([0, 0], [1, 2], 5.0)
+        >>> g.set([0, 0, 0], [1, 2, 3], [2.0, 0.0, 3.0])
+        >>> g.successors(0).ids, g.successors(0).weights
+        (array([1, 3], dtype=uint32), array([2., 3.], dtype=float32))
+
+        Without weights (`weight_dtype=None`) w > 0 makes the edge, and any other removes it. An
+        edge that stays is not among `changes`. An absent edge that is set to 0 or less counts as
+        one that is inserted so: see `unchanged`."""
+        self._vertices.update(SET, src, dst, weight, time)
 
     def add_vertices(self, v: Any, time: Any = None) -> None:
         """Make every v a vertex, whether it has edges or not. v: integers, an array or a scalar;

@@ -56,7 +56,7 @@ _IMPORTING = {
               "ingest/service/test_updates_kafka.py", "ingest/sources/test_kafka_*.py",
               "ingest/past/test_running.py", "ingest/test_metrics.py",
               "ingest/test_millions.py", "ingest/test_results_kafka.py", "ingest/test_secrets.py",
-              "ingest/test_window_kill.py"],
+              "ingest/test_table_kafka.py", "ingest/test_window_kill.py"],
     "prometheus_client": ["ingest/test_metrics.py"],
     "serve": ["ingest/service/*", "ingest/cli/test_serve.py"],
     "frames": ["ingest/cli/test_export.py", "ingest/sources/test_refusals_of_files.py",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FIELDS = "Which field or column is what"
 FILE = "The edge file"
+DEBEZIUM = "debezium"  # as a format
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " ",
                "blanks": " ", "space": " "}  # fmt: skip
 
@@ -51,8 +52,8 @@ class FieldOptions:
     )  # fmt: skip
     kind_column: str | None = _column(
         "fields.kind", "--kind",
-        help="The field that says what a row does: append or insert, delete, add_vertex, "
-        "remove_vertex, or their numbers 0 to 3. It is never guessed.",
+        help="The field that says what a row does: append or insert, delete, set, add_vertex, "
+        "remove_vertex, or their numbers 0, 1, 11, 2 and 3. It is never guessed.",
     )  # fmt: skip
     kind_map: str | None = _field_option(
         "fields.kinds", "--kind-map", metavar="WORD=KIND,…",
@@ -149,7 +150,8 @@ class FileOptions(FieldOptions):
     format: str | None = _file_option(
         "file.format", "--format", metavar="FORMAT",
         help="What the file is: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
-        "gexf, gml, pajek, parquet, arrow or npz. (default: by its content, then by its name)",
+        "gexf, gml, pajek, parquet, arrow or npz; or, of a log, debezium: its records are changes "
+        "of a table. (default: by its content, then by its name)",
     )  # fmt: skip
     bipartite: bool | None = _file_option(
         "file.bipartite", "--bipartite/--no-bipartite",
@@ -186,6 +188,9 @@ class FileOptions(FieldOptions):
         of_fields: those of records count, too."""
         of_records = {each.name for each in fields(FieldOptions)}
         for each in fields(FileOptions):
+            is_of_log = each.name == "format" and self.format == DEBEZIUM
+            if is_of_log and not of_fields:
+                continue
             if getattr(self, each.name) is not None and (of_fields or each.name not in of_records):
                 return f"--{each.name.removesuffix('_column').replace('_', '-')}"
         return None

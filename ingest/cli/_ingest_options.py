@@ -6,18 +6,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import typer
 
-from ..fields import Fields, Records, TopicRecords
+from ..errors import PipelineError
+from ..fields import Debezium, Fields, OnRepeat, OnTombstone, Records, TopicRecords
 from ..settings import declared
 from ..types import DEAD_LETTERS, REPLIES
 from ._completion import figures
 from ._config import Table
 from ._console import JsonOption
-from ._file_options import FileOptions
+from ._file_options import DEBEZIUM, FileOptions
 from ._options import (
     CHECKPOINTS,
     KAFKA,
@@ -49,10 +50,26 @@ def _name(text: str) -> str:
 
 
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A topic in a file, which may have fields of its own."""
+    """A topic in a file, whose records may be read in a way of their own."""
 
     name: str
     fields: Fields | None = None
+    format: Literal["debezium"] | None = None
+    on_tombstone: OnTombstone | None = None
+    on_repeat: OnRepeat | None = None
+
+    def __post_init__(self) -> None:
+        if self.format is None and (self.on_tombstone or self.on_repeat):
+            raise PipelineError(f'{self.name}: on_tombstone and on_repeat need format = "debezium"')
+        _ = self.records  # PipelineError where it makes no sense
+
+    @property
+    def records(self) -> Fields | Debezium | None:
+        """How they are read, if that is said."""
+        if self.format is None:
+            return self.fields
+        said = given({"on_tombstone": self.on_tombstone, "on_repeat": self.on_repeat})
+        return Debezium(self.fields or Fields(), **said)
 
 
 @dataclass(frozen=True)
@@ -103,7 +120,7 @@ class EndpointOptions:
         settings = self.kafka_settings
         names = [topic.name for topic in self._topics]
         twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None and any(topic.fields for topic in self._topics):
+        if twice is not None and any(topic.records for topic in self._topics):
             raise typer.BadParameter(
                 f"{twice!r} is there twice: a topic has one mapping", param_hint="kafka.topics"
             )
@@ -116,10 +133,10 @@ class EndpointOptions:
         return [topic if isinstance(topic, Topic) else Topic(topic) for topic in topics]
 
     def records(self, usual: TopicRecords) -> dict[str, Records]:
-        """How records are read, if a topic has fields of its own; `usual`: those of others."""
-        if not any(topic.fields for topic in self._topics):
+        """How records are read, if that is said of a topic; `usual`: those of others."""
+        if not any(topic.records for topic in self._topics):
             return {}
-        return {"records": {topic.name: topic.fields or usual for topic in self._topics}}
+        return {"records": {topic.name: topic.records or usual for topic in self._topics}}
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
@@ -188,17 +205,48 @@ class RecordOptions(FileOptions):
         help="Where event times move a window or say what is late: how far past the clock one may "
         "lie, as --window; none: anywhere. Beyond it a row is a dead letter. (default: 24h)",
     )  # fmt: skip
+    on_tombstone: OnTombstone | None = _record_option(
+        "records.on_tombstone", "--on-tombstone",
+        help="With --format debezium: what a record with a key alone does to its row. "
+        "(default: ignore)",
+    )  # fmt: skip
+    on_repeat: OnRepeat | None = _record_option(
+        "records.on_repeat", "--on-repeat",
+        help="With --format debezium: what several rows with the same ends mean. last: the edge is "
+        "as the last change left it; sum: its weight is the sum over the rows.",
+    )  # fmt: skip
 
     def settings(self, origin: Origin) -> dict[str, Any]:
         """The settings that were given. Raises typer.BadParameter on a width that is none."""
         own = given({"window": self._width(self.window, "--window")})
         if self.max_ahead is not None:
             own["max_ahead"] = self._width(self.max_ahead, "records.max_ahead")
-        return own | (self.of_records() if origin.has_records else given({"names": self.by_name}))
+        own |= self.of_records() if origin.has_records else given({"names": self.by_name})
+        if (table := self._table(origin)) is not None:
+            own["records"] = table
+        return own
+
+    def _table(self, origin: Origin) -> Debezium | None:
+        """How changes of a table are read, if the records are these. Raises typer.BadParameter."""
+        said = given({"on_tombstone": self.on_tombstone, "on_repeat": self.on_repeat})
+        if self.format != DEBEZIUM:
+            if said:
+                option = next(iter(said)).replace("_", "-")
+                raise typer.BadParameter("needs --format debezium", param_hint=f"--{option}")
+            return None
+        if not origin.is_log:
+            raise typer.BadParameter(
+                "debezium: is read from Kafka and from an embedded log: put the lines of a file "
+                "into one, with ingest.SqliteLog(path).produce_many(topic, lines)",
+                param_hint="--format",
+            )
+        try:
+            return Debezium(self.fields() or Fields(), **said)
+        except PipelineError as error:
+            raise typer.BadParameter(str(error), param_hint="--format debezium") from error
 
     @staticmethod
     def _width(said: str | None, option: str) -> int | None:
-        from ..errors import PipelineError
         from ..pipeline.windows import width_of
 
         try:

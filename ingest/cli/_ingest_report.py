@@ -56,6 +56,7 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "replayed": stats.replayed,
         "queries": stats.queries,
         "duplicates": stats.duplicates,
+        "skipped": dict(stats.skipped),
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
         "results": results_facts(pipeline),
@@ -114,7 +115,7 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
 
 def _in_words(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
-    for name in ("updates", "refused", "dead_letters", "unchanged", "other_units"):
+    for name in ("updates", "refused", "dead_letters", "skipped", "unchanged", "other_units"):
         if name in rows:
             rows[name] = format_counts(rows[name])
     if rows.get("window") is not None:

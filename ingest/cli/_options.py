@@ -28,7 +28,7 @@ CHECKPOINTS = "Checkpoints"
 
 WeightType = Literal["float32", "float64", "none"]
 Strategy = Literal["hybrid", "bottom-up", "top-down"]
-UpdateKind = Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
+UpdateKind = Literal["append", "delete", "add_vertex", "remove_vertex", "expire", "set"]
 _graph_option = partial(option, panel=GRAPH)
 
 

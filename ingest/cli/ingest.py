@@ -36,7 +36,7 @@ RARE = (
     *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight", "default_kind",
     "max_ahead", "group", "reply_topics", "dead_letter_topic", "from_store", "accept_gap",
     "accept_journal_loss", "statistics", "metrics", "updates_topic", "rate", "log_json", "kind_map",
-    "registry_config", "decimal", "thousands", "format", "bipartite", "token_file",
+    "registry_config", "decimal", "thousands", "bipartite", "token_file",
     "write_token_file", "insecure", *TLS_AND_NAMES,
 )  # fmt: skip
 

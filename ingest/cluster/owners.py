@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpma.batch.columns import Columns, Kind
+from lpma.batch.columns import EXPIRE, REMOVE_VERTEX, Columns
 from lpma.names import UNKNOWN, Names
 from lpma.sharding import owners_of
 
@@ -101,6 +101,12 @@ class OwnersOfIds:
         return self._of_names
 
 
+def rows_everywhere(kinds: Array) -> Array:
+    """bool[n]: the rows that lie in every partition: removals of vertices, and expiries."""
+    everywhere: Array = (kinds == REMOVE_VERTEX) | (kinds == EXPIRE)
+    return everywhere
+
+
 class Ownership:
     """What each of so many partitions may hold: updates of the vertices that it owns.
 
@@ -122,8 +128,8 @@ class Ownership:
         elsewhere = owners != partition.number
         if names is not None:
             elsewhere &= batch.src != UNKNOWN
-        removes = batch.kind >= Kind.REMOVE_VERTEX
-        elsewhere &= ~removes
+        everywhere = rows_everywhere(batch.kind)
+        elsewhere &= ~everywhere
         if elsewhere.any():
             row = int(elsewhere.argmax())
             ids: Array = batch.src[row : row + 1]
@@ -134,6 +140,6 @@ class Ownership:
                 "ingest.PartitionedSink, or repair the topic with `lpma repartition`",
                 "misplaced",
             )
-        if not removes.any():
+        if not everywhere.any():
             return batch
-        return batch.replace(dst=np.where(removes, np.uint32(partition.number), batch.dst))
+        return batch.replace(dst=np.where(everywhere, np.uint32(partition.number), batch.dst))

@@ -14,8 +14,8 @@ Idea: which edges those are, the store knows when the batch is applied. So they 
                 the vertex, kept where p owns the source
     an expiry   by a row for each edge that it may let go, which the store looks at when it comes to
                 it (`Columns.expiry_expanded`): it knows the time that the edge has there. Such an
-                edge is stored and older than the expiry's time, or was appended before it in the
-                batch with such a time
+                edge is stored and older than the expiry's time, or was appended or set before it
+                in the batch with such a time
 
 Each partition whose removals a batch has costs one pass over the store, as any removal does, and so
 do all expiries of a batch. What is deleted in vain is counted as deletions of absent edges are.
@@ -31,7 +31,7 @@ import numpy as np
 import lpma
 from lpma.arrays import to_host
 from lpma.batch.builder import Batch
-from lpma.batch.columns import Columns, Kind
+from lpma.batch.columns import Columns, Kind, weighted_rows
 from lpma.engine.admission import validated
 from lpma.engine.answers import Answers
 from lpma.engine.removal import incident_deletions
@@ -117,12 +117,12 @@ def by_edges(
     assert columns.time is not None
     expires = columns.kind == Kind.EXPIRE
     stored, times = older(int(columns.time[expires].max()))
-    appends = np.flatnonzero(columns.kind == Kind.INSERT)
-    appended = keys_of(columns.src[appends], columns.dst[appends])
+    makes = np.flatnonzero(weighted_rows(columns.kind))
+    made = keys_of(columns.src[makes], columns.dst[makes])
     parts = []
     for row in np.flatnonzero(expires).tolist():
-        before, n = columns.time[row], int(np.searchsorted(appends, row))
-        lately = appended[:n][columns.time[appends[:n]] < before]
+        before, n = columns.time[row], int(np.searchsorted(makes, row))
+        lately = made[:n][columns.time[makes[:n]] < before]
         u, v = ends_of(np.unique(np.concatenate([stored[times < before], lately])))
         owned = owned_by(int(columns.dst[row]), u)
         parts.append((u[owned], v[owned], np.full(np.count_nonzero(owned), row)))

@@ -32,7 +32,7 @@ from typing import Any
 from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, PipelineError, SourceError
-from ..fields import Records, checked_records, records_to_json
+from ..fields import Records, checked_records, records_to_json, remembers_rows
 from ..pipeline.outputs import Outputs
 from ..pipeline.record_reader import RecordReader
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
@@ -129,6 +129,11 @@ class Repartition(Closing):
         predecessors = predecessors and directed
         self._names = names
         records = checked_records(records)
+        if remembers_rows(records):
+            raise PipelineError(
+                "on_repeat='sum' remembers the rows of a table, and a repartitioning does not: "
+                "read the table with a pipeline, or say on_repeat='last'"
+            )
         self._topics = SourceTopics(source, directed, names)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()

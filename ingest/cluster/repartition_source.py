@@ -27,7 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lpma.batch.columns import FIRST_OTHER, Columns, Kind
+from lpma.batch.columns import Columns, Kind, edge_rows
 
 from ..errors import CheckpointError, RecordError, SourceError
 from ..formats.markers import marker_of
@@ -95,7 +95,7 @@ class SourceTopics:
             raise _removed(partition.topic)
         if partition.topic not in self.undirected:
             return rows
-        kept = np.flatnonzero((kind >= FIRST_OTHER) | _in_order(rows.src, rows.dst))
+        kept = np.flatnonzero(~edge_rows(kind) | _in_order(rows.src, rows.dst))
         if len(kept) == len(kind):
             return rows
         return rows._replace(batch=rows.batch.take(kept), src=rows.src[kept], dst=rows.dst[kept])

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpma.arrays import to_host
-from lpma.batch.columns import FIRST_OTHER, FIRST_QUERY, Columns, Kind
+from lpma.batch.columns import Columns, Kind, edge_rows, query_rows
 from lpma.batch.named import NamedColumns
 from lpma.engine.admission import validated
 from lpma.errors import BatchError
@@ -43,7 +43,7 @@ from ..formats.encode import encode_updates
 from ..formats.names import joined, names_of
 from ..formats.records import MAX_TEXT_ROWS
 from ..types import Array, Names, Record
-from .owners import EVERYWHERE, NOWHERE, Spread, owners_in
+from .owners import EVERYWHERE, NOWHERE, Spread, owners_in, rows_everywhere
 
 
 class Direction(Enum):
@@ -84,9 +84,9 @@ def split(
         twins = owners_in(dst, partitions)
         twins[src == dst] = NOWHERE
     if not columns.edges_only:
-        own[columns.kind >= Kind.REMOVE_VERTEX] = EVERYWHERE
+        own[rows_everywhere(columns.kind)] = EVERYWHERE
         if twins is not None:
-            twins[columns.kind >= FIRST_OTHER] = NOWHERE
+            twins[~edge_rows(columns.kind)] = NOWHERE
     spread = Spread(own, twins, partitions)
 
     def moved(column: Array | None) -> Array | None:
@@ -106,8 +106,8 @@ def _turned_round(columns: Columns, src: Array, dst: Array) -> tuple[Array, Arra
     """The ends of edges the other way round. An operation on a vertex has it in src."""
     if columns.edges_only:
         return dst, src
-    alone = columns.kind >= FIRST_OTHER
-    return np.where(alone, src, dst), np.where(alone, dst, src)
+    turned = edge_rows(columns.kind)
+    return np.where(turned, dst, src), np.where(turned, src, dst)
 
 
 PIECE_BYTES = 512 << 10  # brokers take 1 MiB, unless they are told otherwise
@@ -133,7 +133,7 @@ def checked(record: Record, names: bool) -> Rows:
     batch = record.batch.moved(to_host) if record.batch.on_device else record.batch
     if batch.ids_resolved:
         raise RecordError("these ids were given by a graph's dictionary: give the names themselves")
-    if record.queries or int(batch.kind.max(initial=0)) >= FIRST_QUERY:
+    if record.queries or query_rows(batch.kind).any():
         raise RecordError("a query is no update: ask through a client of the query topic")
     if not names and record.names is not None:
         raise RecordError("names: this sink writes ids; make it with names=True")

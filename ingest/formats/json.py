@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
+from lpma.batch.columns import EXPIRE, OF_EDGES, WEIGHTED
+
 from ..errors import RecordError
 from ..fields import Fields
 from ..types import Name
@@ -51,11 +53,11 @@ def write_json(
     for row, (code, u, v, w, t) in enumerate(zip(kind, src, dst, weights, times)):  # noqa: B905
         name = WORDS[code]
         given: dict[str, Any] = {}
-        if name != "expire":
+        if code != EXPIRE:
             given["src"] = u
-        if name in ("append", "delete"):
+        if code in OF_EDGES:
             given["dst"] = v
-        if name == "append" and w != fields.default_weight:
+        if code in WEIGHTED and w != fields.default_weight:
             given["weight"] = w
         if t is not None:
             given["time"] = _in_unit(t, fields.time_unit, row)

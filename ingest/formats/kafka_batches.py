@@ -1,8 +1,8 @@
 """Where the values lie in a batch of Kafka: message format 2, read by compiled code.
 
-Idea: only the offset, the time and the value of a record are needed, so its bytes are walked once
-and no objects are made of the rest. This module works on bytes alone: recorded batches can be read
-without a Kafka client.
+Idea: only the offset, the time, the key and the value of a record are needed, so its bytes are
+walked once and no objects are made of the rest. This module works on bytes alone: recorded batches
+can be read without a Kafka client.
 
     record := length, attributes u1, timestamp delta, offset delta, key bytes, value bytes
             , headers: count, (key bytes, value bytes)*        lengths and deltas as zigzag varints
@@ -18,18 +18,19 @@ import numpy.typing as npt
 
 from lpma.cpu.jit import compiled
 
-from ..types import Partition, Polled, Rejected, Values
+from ..types import NO_VALUE, Partition, Polled, Values
 
 Buffer = bytes | bytearray | memoryview
 Column = npt.NDArray[np.int64]
-Places = tuple[Column, Column, Column, Column]  # offsets, times, starts and stops of records
+# Offsets, times, starts and stops of values, and of keys.
+Places = tuple[Column, Column, Column, Column, Column, Column]
 
-NO_VALUE = Rejected(b"", "a record without a value, as compaction takes for a deletion")
 
-
-def polled(partition: Partition, offset: int, value: bytes | Values | None, time: int) -> Polled:
+def polled(
+    partition: Partition, offset: int, value: bytes | Values | None, time: int, key: bytes = b""
+) -> Polled:
     """One record, or many, as a source returns them."""
-    return Polled(partition, offset, NO_VALUE if value is None else value, time)
+    return Polled(partition, offset, NO_VALUE if value is None else value, time, key)
 
 
 def values(
@@ -41,22 +42,24 @@ def values(
     places = places_of(data, at, count, base, base_time)
     return (
         (offset, None if start < 0 else bytes(data[start:stop]), time)
-        for offset, time, start, stop in zip(*(each.tolist() for each in places), strict=True)
+        for offset, time, start, stop in zip(*(each.tolist() for each in places[:4]), strict=True)
     )
 
 
 def places_of(data: Buffer, at: int, count: int, base: int, base_time: int) -> Places:
-    """The same as columns: their offsets, times, and where their values lie (start -1: none)."""
-    offsets, times, starts, stops = (np.empty(count, np.int64) for _ in range(4))
-    if not walk(np.frombuffer(data, np.uint8), at, offsets, times, starts, stops):
+    """The same as columns: their offsets, times, and where their values lie (start -1: none), and
+    their keys (none: of no bytes)."""
+    offsets, times, *found = (np.empty(count, np.int64) for _ in range(6))
+    if not walk(np.frombuffer(data, np.uint8), at, offsets, times, *found):
         raise ValueError(f"the batch at offset {base} is not made of records")
-    return offsets + base, times + base_time, starts, stops
+    starts, stops, key_starts, key_stops = found
+    return offsets + base, times + base_time, starts, stops, key_starts, key_stops
 
 
 def stretch_of(places: Places, first: int, most: int) -> int:
     """Behind which record a stretch that begins at number `first` ends: of at most so many, with
     values all, at consecutive offsets."""
-    offsets, _, starts, _ = places
+    offsets, _, starts, *_ = places
     stop = min(first + most, len(offsets))
     good = offsets[first:stop] == offsets[first] + np.arange(stop - first)
     good &= starts[first:stop] >= 0
@@ -64,9 +67,13 @@ def stretch_of(places: Places, first: int, most: int) -> int:
 
 
 @compiled
-def walk(data: Any, at: int, offsets: Any, times: Any, starts: Any, stops: Any) -> bool:
-    """Find the offset and time deltas of each record and where its value lies (start −1: none).
-    False if the records are not exactly what lies from `at` to the end of `data`."""
+def walk(
+    data: Any, at: int, offsets: Any, times: Any, starts: Any, stops: Any, key_starts: Any,
+    key_stops: Any,
+) -> bool:
+    """Find the offset and time deltas of each record and where its value lies (start −1: none), and
+    its key (none: it has no bytes). False if the records are not exactly what lies from `at` to the
+    end of `data`."""
     for i in range(len(offsets)):
         length, at = _varint(data, at)
         if at < 0 or length < 0 or length > len(data) - at:
@@ -75,7 +82,8 @@ def walk(data: Any, at: int, offsets: Any, times: Any, starts: Any, stops: Any) 
         at += 1  # attributes
         times[i], at = _varint(data, at)
         offsets[i], at = _varint(data, at)
-        _, at = _bytes(data, at)  # key
+        key, at = _bytes(data, at)
+        key_starts[i], key_stops[i] = max(key, 0), max(at, 0) if key >= 0 else 0
         starts[i], at = _bytes(data, at)
         stops[i] = at
         headers, at = _varint(data, at)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from lpma.batch.columns import Kind
+from lpma.batch.columns import WEIGHTED
 
 from ..errors import RecordError
 from ..fields import Fields
@@ -37,6 +37,7 @@ MAX_DEPTH = 256
 # closes it.
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
+_WEIGHTED = tuple(WORDS[kind] for kind in WEIGHTED)
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -157,13 +158,18 @@ def _anything(codec: str) -> Any:
     return _CODECS[codec].decoder(Any)
 
 
+def is_msgpack(data: bytes) -> bool:
+    """Whether these bytes begin as a map or an array of msgpack does, and no JSON."""
+    return bool(data) and (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF)
+
+
 def codec_of(data: bytes, fields: Fields) -> Codec | None:
     """The codec by which the mapping reads a record; None: it is in one of our own forms.
 
     A map of msgpack is a row of the mapping if it has one of its fields that rows of ours do not
     have, or if the ends go by our own names; and has no field of what is no row. Raises RecordError
     if it nests too deeply. REQUIRES: these are fields `of_topic`."""
-    if not data or not (0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF):
+    if not is_msgpack(data):
         return JSON
     if data[0] not in MSGPACK.maps:
         return None
@@ -196,6 +202,6 @@ def read_mapped(data: bytes, fields: Fields, codec: Codec = JSON) -> dict[str, A
         found["kind"] = fields.default_kind  # a word of ours, which `kinds` does not turn
     elif isinstance(word, str):
         found["kind"] = fields.kinds.get(word, word)
-    if fields.default_weight != 1 and found["kind"] == WORDS[Kind.INSERT]:
+    if fields.default_weight != 1 and found["kind"] in _WEIGHTED:
         found.setdefault("weight", fields.default_weight)
     return found

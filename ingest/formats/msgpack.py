@@ -168,7 +168,7 @@ def number(value: object, name: str) -> float:
 
 def has_expiry(kind: npt.NDArray[Any]) -> bool:
     """Whether a row of this column of kinds, of updates, is an expiry."""
-    return int(kind.max(initial=0)) >= Kind.EXPIRE
+    return bool((kind == Kind.EXPIRE).any())
 
 
 def type_name(value: object) -> str:

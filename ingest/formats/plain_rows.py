@@ -1,4 +1,4 @@
-"""The compiled reader of plain rows: edges appended or deleted, in our own form of msgpack.
+"""The compiled reader of plain rows: edges appended, deleted or set, in our own form of msgpack.
 
 Idea: what most streams of our own producers hold is read where it lies, in a tenth of a microsecond
 a row, without an object for any of it. Every other record is left to `row_reader.py`.
@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from lpma.arguments.convert import MAX_NAME_BYTES
-from lpma.batch.columns import MAX_VERTEX, MAX_WEIGHT, Kind
+from lpma.batch.columns import DELETE, INSERT, MAX_VERTEX, MAX_WEIGHT, SET
 from lpma.cpu.jit import compiled
 from lpma.names.column import NEGATIVE, TEXT
 
-assert (int(Kind.INSERT), int(Kind.DELETE)) == (0, 1), "_kind reads their names as 0 and 1"
 _TEXT, _NEGATIVE = int(TEXT), int(NEGATIVE)
 
 
@@ -204,7 +203,9 @@ def _field(data: Any, at: int, stop: int) -> Any:
 @compiled
 def _kind(data: Any, at: int, stop: int) -> Any:
     if _text_is(data, at, stop, b"append"):
-        return 0, at + 7
+        return INSERT, at + 7
     if _text_is(data, at, stop, b"delete"):
-        return 1, at + 7
+        return DELETE, at + 7
+    if _text_is(data, at, stop, b"set"):
+        return SET, at + 4
     return 0, -1

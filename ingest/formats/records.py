@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from lpma.arguments.convert import BAD_WEIGHT
-from lpma.batch.columns import MAX_HOPS, MAX_VERTEX, MAX_WEIGHT, Columns, Kind
+from lpma.batch.columns import (
+    LAST_KIND,
+    MAX_HOPS,
+    MAX_VERTEX,
+    MAX_WEIGHT,
+    Columns,
+    Kind,
+    query_rows,
+)
 
 from ..arguments import by_name
 from ..errors import RecordError
@@ -170,8 +178,10 @@ def _columns(fields: dict[Any, Any], names: bool) -> Record:
     kind = binary(fields, "kind", "u1", rows) if "kind" in fields else None
     if kind is None:
         kind = np.zeros(rows, np.uint8)
-    elif int(kind.max(initial=0)) >= Kind.EDGE:
-        raise RecordError("kind: 0 to 4 are updates; a query is a record of its own, with an id")
+    elif int(kind.max(initial=0)) > LAST_KIND or query_rows(kind).any():
+        raise RecordError(
+            "kind: 0 to 4 and 11 are updates; a query is a record of its own, with an id"
+        )
     if time is None and has_expiry(kind):
         raise RecordError("time: a record with an expiry has it, and says what is too old")
     # The store ignores the weight of a deletion; a record with a NaN there is still a bad record.

@@ -50,6 +50,7 @@ from ..state.inspection import find_checkpoints
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import read_journal
 from ..state.stream_state import StreamState
+from ..state.table_rows import ROWS
 from ..timers import now_ms
 from .reach import described, is_of_cluster, moment, reachable
 
@@ -202,8 +203,8 @@ def _view(directory: Path, source: Source | None, target: _Target, device: str) 
 
 def _loaded(kept: Checkpoint, device: str) -> lpma.Graph:
     graph = lpma.Graph.load(kept.path / GRAPH, device)
-    if VERTICES in kept.files:
-        verify_file(kept, VERTICES)
+    for name in kept.files.keys() & {VERTICES, ROWS}:
+        verify_file(kept, name)
     recovery.vertices_of(_settings_of(kept.state), graph, kept.path / VERTICES)
     return graph
 
@@ -301,6 +302,7 @@ class _Way:
         opened = recovery.opened(state, self.source)
         self._stream = StreamState(
             self.source, self.graph, settings, self.graph.names, opened,
+            rows=recovery.rows_of(settings, self.kept.path / ROWS),
             schemas=recovery.schemas_of(settings, self.directory, writes=False),
         )  # fmt: skip
         pipeline = Pipeline._of(self._stream)

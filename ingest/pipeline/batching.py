@@ -9,7 +9,8 @@ A batch closes at `size` operations, at `max_queries` queries that are asked, `i
 its first operation was buffered, or `query_interval_ms` after a query was: a client is waiting. A
 record is split where a batch ends inside it: the place is then (its offset, rows taken), and a
 record read again from there drops as many rows. So a batch has exactly `size` operations whatever
-the records are, and no operation is taken twice.
+the records are, and no operation is taken twice. Only the operations of one change of a table are
+never split: a batch ends before such a record, or, if it is the first, with it.
 
 The time of an operation without one of its own is the stamp its piece was buffered under, and so is
 every operation's where a window goes by arrival (`windows.py`); stamps never fall. A refused query
@@ -27,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch.columns import FIRST_QUERY, Columns, Kind
+from lpma.batch.columns import Columns, Kind, query_rows
 
 from ..formats.msgpack import has_expiry
 from ..formats.times import of_other_units
@@ -69,6 +70,8 @@ class BufferedRows:
     producer: Producer | None = None
     producers: Sequence[Producer] = ()  # of each row, if each has an offset and they name them
     newest: int | None = None  # event time of the record's rows, if a late policy counts it
+    is_change: bool = False  # whether all are applied together
+    changes: int = 0  # of table rows that are remembered (`table_rows.py`): 0, or 1 a record
 
     def __len__(self) -> int:
         return 1 if self.query else len(self.columns)
@@ -108,9 +111,12 @@ class BufferedRows:
         if self.counts_rows:
             if self.newest is not None:
                 head = replace(head, newest=newest_event(head.columns))
-            head = replace(head, producers=self.producers[:at])
+            changes = min(self.changes, at), max(0, self.changes - at)
+            head = replace(head, producers=self.producers[:at], changes=changes[0])
             rest = self.producers[at:]
-            return head, replace(self, columns=tail, offset=self.offset + at, producers=rest)
+            return head, replace(
+                self, columns=tail, offset=self.offset + at, producers=rest, changes=changes[1]
+            )
         return head, replace(self, columns=tail, row=self.row + at)
 
 
@@ -141,6 +147,11 @@ class StreamBatch:
         parts = [piece for piece in self.pieces if len(piece) and not piece.refusal]
         carry = [piece.query is None and piece.columns.time is not None for piece in parts]
         return carry, [len(piece) for piece in parts]
+
+    @property
+    def changes(self) -> int:
+        """How many changes of remembered rows it has."""
+        return sum(piece.changes for piece in self.pieces)
 
     @property
     def untimed(self) -> int:
@@ -210,26 +221,29 @@ class Batcher:
         return old or len(self.pieces) >= BARREN_PIECES
 
     def take(self, operations: int, queries: int) -> StreamBatch:
-        """The front of the buffer: at most so many operations, at most so many queries that are
-        asked, and the pieces without operations before or directly after them."""
+        """The front of the buffer: at most so many operations, but for a change that has more; at
+        most so many queries that are asked; and the pieces without operations before or directly
+        after them. REQUIRES: operations >= 0."""
         taken: list[BufferedRows] = []
-        left = operations
+        done = 0
         while self.pieces:
             piece = self.pieces[0]
-            if len(piece) and (left == 0 or (piece.is_asked and queries == 0)):
+            if len(piece) and (done >= operations or (piece.is_asked and queries == 0)):
+                break
+            if piece.is_change and done and done + len(piece) > operations:
                 break
             self.pieces.popleft()
-            if len(piece) > left:
-                piece, rest = piece.split(left)
+            if len(piece) > max(0, operations - done) and not piece.is_change:
+                piece, rest = piece.split(operations - done)
                 self.pieces.appendleft(rest)
             taken.append(piece)
-            left -= len(piece)
+            done += len(piece)
             if piece.query is not None:
                 queries -= piece.is_asked
                 self.queries -= piece.is_asked
                 self.query_stamps.popleft()
-        self.operations -= operations - left
-        return _joined(taken, operations - left, self.by_arrival)
+        self.operations -= done
+        return _joined(taken, done, self.by_arrival)
 
 
 def _joined(taken: list[BufferedRows], operations: int, by_arrival: bool) -> StreamBatch:
@@ -286,10 +300,8 @@ def _times(part: Columns, stamp: int, by_arrival: bool) -> npt.NDArray[np.int64]
 
 def updates_of(columns: Columns) -> Columns:
     """The operations of a batch that are no queries."""
-    keep = columns.kind < FIRST_QUERY
-    if keep.all():
-        return columns
-    return columns.take(keep)
+    queries = query_rows(columns.kind)
+    return columns.take(~queries) if queries.any() else columns
 
 
 def newest_event(columns: Columns) -> int | None:

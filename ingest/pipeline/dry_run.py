@@ -17,17 +17,18 @@ from pathlib import Path
 import numpy as np
 
 import lpma
-from lpma.batch.columns import FIRST_QUERY, Kind
+from lpma.batch.columns import UPDATES
 
 from ..formats.kinds import WORDS
 from ..settings import Settings
 from ..sources.base import Source
 from ..state.checkpoint import State
 from ..state.stream_state import StreamState
+from ..state.table_rows import TableRows
 from ..types import Partition
 from .batching import StreamBatch
 from .pipeline import Pipeline
-from .recovery import check_fit, schemas_of, vertices_of
+from .recovery import check_fit, rows_of, schemas_of, vertices_of
 
 
 class DryRun:
@@ -35,15 +36,15 @@ class DryRun:
 
     graph: says which queries it could answer; of nobody else's, since a window changes it.
     settings: those of the pipeline. answers: whether it would have a sink for replies; nothing else
-    about sinks matters. judged: how many records are, at the beginning of a stream. One thread at a
-    time; `stop` may be called from any. checkpoint: where schemas of records in Confluent's
-    envelope may be kept already.
+    about sinks matters. judged: how many records are, at the beginning of a stream. checkpoint:
+    where schemas of records in Confluent's envelope may be kept already. rows: of tables, where
+    `state` remembers some. One thread at a time; `stop` may be called from any.
 
     Raises PipelineError if a pipeline would not take these together."""
 
     def __init__(
         self, source: Source, graph: lpma.Graph, settings: Settings, state: State, *, answers: bool,
-        judged: int = 0, checkpoint: Path | None = None,
+        judged: int = 0, checkpoint: Path | None = None, rows: TableRows | None = None,
     ) -> None:  # fmt: skip
         check_fit(source, graph, settings)
         nowhere = replace(
@@ -52,6 +53,7 @@ class DryRun:
         )  # fmt: skip
         stream = StreamState(
             source, graph, nowhere, vertices_of(settings, graph), state,
+            rows=rows_of(settings) if rows is None else rows,
             schemas=schemas_of(settings, checkpoint, writes=False),
         )  # fmt: skip
         self._pipeline = Pipeline._of(stream, judged)
@@ -96,9 +98,8 @@ class DryRun:
         self.operations += batch.operations
         whole = [piece for piece in batch.pieces if piece.ends or piece.counts_rows]
         self.records += sum(piece.last - piece.offset + 1 for piece in whole)
-        kinds = np.bincount(batch.columns.kind, minlength=FIRST_QUERY)[:FIRST_QUERY]
-        for kind in np.flatnonzero(kinds).tolist():
-            self.updates[WORDS[Kind(kind)]] += int(kinds[kind])
+        counts = np.bincount(batch.columns.kind, minlength=max(UPDATES) + 1).tolist()
+        self.updates += Counter({WORDS[kind]: counts[kind] for kind in UPDATES})
         self.queries += len(batch.queries)
         self.refused.update(asked.refusal.error for asked in batch.queries if asked.refusal)
 

@@ -57,6 +57,7 @@ from ..state.checkpointer import Checkpointer, Part
 from ..state.directory import CheckpointDirectory
 from ..state.retention import RetentionPolicy
 from ..state.stream_state import StreamState
+from ..state.table_rows import ROWS
 from ..timers import Stages
 from ..types import Answer, Partition, Position, StreamGraph
 from . import recovery
@@ -219,6 +220,8 @@ class Pipeline:
         parts: dict[str, Part] = {GRAPH: self.graph}
         if self.vertices is not None and not stream.looks_up:
             parts[VERTICES] = self.vertices
+        if stream.rows is not None:
+            parts[ROWS] = stream.rows
         checkpoints = Checkpointer(
             directory, parts, self.settings, stream.state, self.source.checkpointed
         )
@@ -466,6 +469,8 @@ class Pipeline:
         """Move past a batch that was applied, and count it."""
         state = self._stream.state
         state.producers.update(batch.producers)  # in place: they may be many
+        if self._stream.rows is not None:
+            self._stream.rows.applied(batch.changes)
         newest = {p: max(t, state.newest.get(p, t)) for p, t in batch.newest.items()}
         expired, self._expired = self.graph.expired - self._expired, self.graph.expired
         self._stream.update(

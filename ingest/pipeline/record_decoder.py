@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lpma.batch.columns import MAX_VERTEX, Columns, Kind
+from lpma.batch.columns import EXPIRE, MAX_VERTEX, Columns, Kind, edge_rows, weighted_rows
 from lpma.errors import TooManyNames
 from lpma.names import UNKNOWN, Column, column_of, interleaved
 from lpma.names import Names as Dictionary
@@ -109,8 +109,8 @@ class Bounds(NamedTuple):
         most = self.max_id
         if most == MAX_VERTEX or not len(batch):
             return
-        src = np.where(batch.kind < Kind.EXPIRE, batch.src, 0)
-        dst = np.where(batch.kind <= Kind.DELETE, batch.dst, 0)
+        src = np.where(batch.kind != EXPIRE, batch.src, 0)
+        dst = np.where(edge_rows(batch.kind), batch.dst, 0)
         ids = np.maximum(src, dst)
         if int(ids.max()) > most:
             rows = ids > most
@@ -146,7 +146,7 @@ class RecordDecoder:
         self.envelopes = Envelopes(stream.schemas, settings.records)
         self.reader = RecordReader(
             settings.records, settings.names, state.producers, outputs, self._first,
-            self._check_served, self.envelopes,
+            self._check_served, self.envelopes, stream.rows, stream.is_of_one_topic,
         )  # fmt: skip
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
@@ -204,8 +204,9 @@ class RecordDecoder:
         done = self._rows_done(partition, offset) if self._done else 0
         batch = batch.rows(done, len(batch))
         return BufferedRows(
-            partition, offset, stamp, batch, row=done, producer=producer, newest=newest
-        )
+            partition, offset, stamp, batch, row=done, producer=producer, newest=newest,
+            is_change=record.is_change, changes=read.changes,
+        )  # fmt: skip
 
     def _bounded_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
         """Rows that each have an offset of their own. Each is judged as a record, so one that is
@@ -266,7 +267,7 @@ class RecordDecoder:
         its rows, or late ones of a record that is rejected, else they as a record. record: what is
         left of the one that was read; value: its bytes."""
         rows = refused.rows
-        if refused.kind == "late" and self._settings.late == "reject":
+        if record.is_change or (refused.kind == "late" and self._settings.late == "reject"):
             rows = np.ones(len(rows), bool)
         letter = value if rows.all() else self._encoded(read.partition, record.only(rows))
         self.reader.reject(read.partition, read.offset, refused.reason, letter, refused.kind)
@@ -343,14 +344,14 @@ def ends_of(names: Names) -> Column:
 
 def mapped(dictionary: Dictionary, batch: Columns, ends: Column) -> Columns:
     """The updates with their ids in place. ends: src and dst of each row in turn. New names get
-    theirs in this order, where the row appends an edge or adds a vertex. Raises
+    theirs in this order, where the row appends or sets an edge or adds a vertex. Raises
     VertexLimitError."""
     ids = np.zeros(2 * len(batch), np.uint32)
     try:
-        if int(batch.kind.max(initial=0)) > Kind.INSERT:
+        if batch.kind.any():  # not all append
             used = np.ones(len(ids), np.bool_)
-            used[1::2] = batch.kind <= Kind.DELETE
-            gives = (batch.kind == Kind.INSERT) | (batch.kind == Kind.ADD_VERTEX)
+            used[1::2] = edge_rows(batch.kind)
+            gives = weighted_rows(batch.kind) | (batch.kind == Kind.ADD_VERTEX)
             rows = np.flatnonzero(used)
             ids[rows] = dictionary.assign(ends.take(rows), gives[rows >> 1])
         else:

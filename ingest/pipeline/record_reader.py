@@ -4,9 +4,10 @@ pipeline (`record_decoder.py`), and all that a repartitioning reads by (`ingest/
     1. decode      a record that is malformed, or that cannot be served, becomes a dead letter
     2. repeats     a record that its producer sent before is dropped
 
-Idea: rows at consecutive offsets are read together, as columns (`formats/row_reader.py`), and stay
-together; any other record is read by itself. Each is judged as it would be alone, and depends on
-the earlier records only, so a replay decides alike.
+Idea: rows at consecutive offsets are read together, as columns (`formats/row_reader.py`, and
+`formats/debezium/rows.py` of changes of a table), and stay together; any other record is read by
+itself. Each is judged as it would be alone, and depends on the earlier records only, so a replay
+decides alike.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,17 @@ from lpma.batch.columns import Columns
 from lpma.names import Column
 
 from ..errors import RecordError
-from ..fields import Records, fields_of
+from ..fields import Debezium, Records, fields_of, records_of
+from ..formats.debezium.changes import ChangeReader, Event, Skipped
+from ..formats.debezium.rows import ChangeRows
 from ..formats.encode import encode_record
+from ..formats.mapped import is_msgpack
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, Stretch
 from ..registry.envelope import Envelopes, Unwrapping, id_of, in_stretches
-from ..types import NO_UPDATES, Names, Partition, Polled, Record, Rejected, Values
+from ..state.table_rows import TableRow, TableRows
+from ..types import NO_UPDATES, NO_VALUE, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
 from .outputs import FirstRecords, Outputs
 
@@ -49,7 +54,7 @@ class ReadRecords:
     `offset` on.
 
     values: the bytes that each came as; (): none, they were decoded already. ends: see `Stretch`.
-    producers: of each; (): they have none."""
+    producers: of each; (): they have none. changes: see `BufferedRows`."""
 
     partition: Partition
     offset: int
@@ -58,6 +63,7 @@ class ReadRecords:
     counts_rows: bool = False
     ends: Column | None = None
     producers: Sequence[Producer] = ()
+    changes: int = 0
 
     def part(self, start: int, stop: int) -> ReadRecords:
         """Some of the rows. REQUIRES: counts_rows."""
@@ -99,7 +105,8 @@ class RecordReader:
     last number of each producer in a partition. first: judges the first records; None: nobody
     does; it is told of bad ones and of repeats here, of others by who takes them. check: raises
     RecordError for a record that cannot be served. envelopes: unwraps records in Confluent's
-    envelope."""
+    envelope. rows: of tables, if these are remembered. is_alone: whether all updates come from one
+    topic."""
 
     def __init__(
         self,
@@ -110,11 +117,16 @@ class RecordReader:
         first: FirstRecords | None = None,
         check: Callable[[Record], None] = lambda record: None,
         envelopes: Envelopes | None = None,
+        rows: TableRows | None = None,
+        is_alone: bool = False,
     ) -> None:
         self.duplicates = 0  # records dropped because they were sent before
+        self.skipped: Counter[str] = Counter()  # records of Debezium that are about no row
         self.seen = dict(seen)  # as of what was read
         self.envelopes = envelopes or Envelopes(None, records)
         self._readers = RowReaders(records, names)
+        self._tables: dict[str, ChangeRows | None] = {}  # by topic
+        self._rows, self._is_alone = rows, is_alone
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._check = check
@@ -126,6 +138,9 @@ class RecordReader:
         Raises AllRecordsBad. REQUIRES: `envelopes.ready`."""
         partition, offset, value = polled.partition, polled.offset, polled.value
         if isinstance(value, Values):
+            if (table := self._table(partition.topic)) is not None:
+                yield from self._changes(polled, value, table, stamp)
+                return
             for part in in_stretches(value):
                 some = polled._replace(offset=offset + part.start)
                 values = value[part.start : part.stop]
@@ -138,7 +153,17 @@ class RecordReader:
             names = Names(value.src, value.dst) if self._readers.names else None
             yield ReadRecords(partition, offset, Record(value, names=names), counts_rows=True)
         else:
-            yield self._one(partition, offset, value, stamp)
+            yield self._one(partition, offset, value, stamp, polled.key)
+
+    def _table(self, topic: str) -> ChangeRows | None:
+        """What reads the changes of a table, if the topic has them."""
+        if topic not in self._tables:
+            of_topic = records_of(self._readers.records, topic)
+            self._tables[topic] = None
+            if isinstance(of_topic, Debezium):
+                names = self._readers.names
+                self._tables[topic] = ChangeRows(of_topic, names, topic, self._is_alone)
+        return self._tables[topic]
 
     def _enveloped(
         self, polled: Polled, values: Values, id: int, stamp: int
@@ -153,16 +178,16 @@ class RecordReader:
             return
         rows = unwrapping.plain_rows(values, self._readers.names)
         if rows is None:
-            yield from self._unwrapped(polled, values, unwrapping, stamp)
+            yield from self._decoded(polled, values, unwrapping, stamp)
             return
         for start, stop in rows.bounds():
             if rows.plain[start]:
                 yield from self._stretch(polled, values, rows.stretch(start, stop), stamp)
             else:
                 some = polled._replace(offset=polled.offset + start)
-                yield from self._unwrapped(some, values[start:stop], unwrapping, stamp)
+                yield from self._decoded(some, values[start:stop], unwrapping, stamp)
 
-    def _unwrapped(
+    def _decoded(
         self, polled: Polled, values: Values, unwrapping: Unwrapping, stamp: int
     ) -> Iterator[ReadRecords]:
         """The same of records that are no plain rows. Where they cannot be unwrapped together, the
@@ -176,9 +201,9 @@ class RecordReader:
             yield self._one(polled.partition, polled.offset, values[0], stamp)
         else:
             half = len(values) // 2
-            yield from self._unwrapped(polled, values[:half], unwrapping, stamp)
+            yield from self._decoded(polled, values[:half], unwrapping, stamp)
             behind = polled._replace(offset=polled.offset + half)
-            yield from self._unwrapped(behind, values[half:], unwrapping, stamp)
+            yield from self._decoded(behind, values[half:], unwrapping, stamp)
 
     def _stretch(
         self, polled: Polled, values: Values, stretch: Stretch, stamp: int
@@ -188,8 +213,9 @@ class RecordReader:
         values = values[stretch.start : stretch.stop]
         producers = [Producer(*each) for each in stretch.producers or ()]
         if stretch.rows is None or not self._remembers(partition, producers):
-            for at, value in enumerate(values, offset):
-                yield self._one(partition, at, value, stamp)
+            keys = values.keys or repeat(b"")
+            for at, value, key in zip(count(offset), values, keys, strict=False):
+                yield self._one(partition, at, value, stamp, key)
             return
         record = Record(stretch.rows)
         found = ReadRecords(partition, offset, record, values, True, stretch.ends, producers)
@@ -206,32 +232,104 @@ class RecordReader:
                 yield ReadRecords(partition, at)
 
     def _one(
-        self, partition: Partition, offset: int, value: bytes | Rejected, stamp: int
+        self,
+        partition: Partition,
+        offset: int,
+        value: bytes | Rejected,
+        stamp: int,
+        key: bytes = b"",
     ) -> ReadRecords:
+        table, changes = self._table(partition.topic), 0
+        raw = value.value if isinstance(value, Rejected) else value
         try:
-            if isinstance(value, Rejected):
+            if table is not None and (value == NO_VALUE or not _is_ours(value)):
+                record, changes = self._change(table, partition.topic, value, key, stamp)
+            elif isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
-            data, fields = value, fields_of(self._readers.records, partition.topic)
-            if (id := id_of(value)) is not None:
-                unwrapping = self.envelopes.unwrapping(partition.topic, id, stamp)
-                data, fields = unwrapping.one(value), unwrapping.fields
-            record = decode_record(data, names=self._readers.names, fields=fields)
+            else:
+                data, fields = value, fields_of(self._readers.records, partition.topic)
+                if table is None and (id := id_of(value)) is not None:
+                    unwrapping = self.envelopes.unwrapping(partition.topic, id, stamp)
+                    data, fields = unwrapping.one(value), unwrapping.fields
+                record = decode_record(data, names=self._readers.names, fields=fields)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
         except RecordError as error:
-            raw = value.value if isinstance(value, Rejected) else value
+            if changes and self._rows is not None:
+                self._rows.revert()
             reason = str(error)
             if error.kind == "malformed" and self.envelopes.are_read and id_of(raw) is None:
                 reason += HEADERS
             self.reject(partition, offset, reason, raw, error.kind)
             return ReadRecords(partition, offset)
         if producer is None:
-            return ReadRecords(partition, offset, record, (value,))
+            return ReadRecords(partition, offset, record, (raw,), changes=changes)
         if not self._is_new(partition, producer):
             self._note_repeat(partition, offset)
             return ReadRecords(partition, offset)
-        return ReadRecords(partition, offset, record, (value,), producers=(producer,))
+        return ReadRecords(partition, offset, record, (raw,), producers=(producer,))
+
+    # Changes of tables -----------------------------------------------------------------------
+
+    def _changes(
+        self, polled: Polled, values: Values, table: ChangeRows, stamp: int
+    ) -> Iterator[ReadRecords]:
+        """Many records of a table. Where one cannot be unwrapped, each is read by itself."""
+        topic = polled.partition.topic
+        try:
+            inner = self._unwrapped(topic, values, stamp)
+            keys = None if values.keys is None else self._unwrapped(topic, values.keys, stamp)
+        except RecordError:
+            yield from self._stretch(polled, values, Stretch(0, len(values)), stamp)
+            return
+        within = Values(inner.data, inner.starts, inner.stops, keys=keys)
+        for stretch in table.stretches(within):
+            yield from self._stretch(polled, values, stretch, stamp)
+
+    def _unwrapped(self, topic: str, values: Values, stamp: int) -> Values:
+        """These, out of Confluent's envelope. Raises RecordError."""
+        if all(part.id is None for part in in_stretches(values)):
+            return values
+        return Values.of([self._inner(topic, value, stamp) for value in values])
+
+    def _inner(self, topic: str, data: bytes, stamp: int) -> bytes:
+        """The same of one value, or key."""
+        id = id_of(data)
+        if id is None:
+            return data
+        return self.envelopes.unwrapping(topic, id, stamp, whole=True).one(data)
+
+    def _change(
+        self, table: ChangeRows, topic: str, value: bytes | Rejected, key: bytes, stamp: int
+    ) -> tuple[Record, int]:
+        """What a record of a table does, and how many remembered rows it changed: 0 or 1. Raises
+        RecordError."""
+        data = None if isinstance(value, Rejected) else self._inner(topic, value, stamp)
+        event = table.reader.event(data, self._inner(topic, key, stamp))
+        if isinstance(event, Skipped):
+            self.skipped[event.what] += 1
+            return Record(NO_UPDATES), 0
+        if table.reader.table.on_repeat != "sum" or self._rows is None:
+            return table.reader.record(event), 0
+        return self._summed(table.reader, topic, event, self._rows)
+
+    def _summed(
+        self, reader: ChangeReader, topic: str, event: Event, rows: TableRows
+    ) -> tuple[Record, int]:
+        """The same where rows are remembered. Raises RecordError; then none has changed."""
+        if event.op == "t":
+            record = reader.truncation(event)
+            rows.clear(topic)
+            return record, 1
+        key, row = reader.row_key(event), reader.table_row(event)
+        time = reader.time_ms(event)
+        sums = rows.change(topic, key, None if row is None else TableRow(*row))
+        try:
+            return reader.summed(sums, time), 1
+        except RecordError:
+            rows.revert()
+            raise
 
     def reject(
         self, partition: Partition, offset: int, reason: str, value: bytes, kind: str
@@ -295,3 +393,8 @@ class RecordReader:
 def _runs(cuts: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Stretches of rows, cut between each row and the next where this says so."""
     return pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(cuts) + 1])
+
+
+def _is_ours(value: bytes | Rejected) -> bool:
+    """Whether a record in a topic of changes is in one of our own forms, as a query is."""
+    return isinstance(value, Rejected) or is_msgpack(value)

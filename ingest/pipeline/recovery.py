@@ -44,6 +44,7 @@ from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
+from ..fields import remembers_rows
 from ..formats.records import decode_record
 from ..registry.client import checked_registry
 from ..registry.schemas import Schemas
@@ -57,6 +58,7 @@ from ..state.directory import CheckpointDirectory, directory_path, has_checkpoin
 from ..state.journal import Chunk, Entry
 from ..state.journal_reader import Segment
 from ..state.stream_state import Gap, StreamState
+from ..state.table_rows import ROWS, TableRows
 from ..timers import now_ms
 from ..types import NO_UPDATES, Partition, Polled, Position, StreamGraph
 from .batching import StreamBatch
@@ -108,7 +110,7 @@ def begin(
             directory.begin_journal()
         vertices = vertices_of(own, graph)
         return StreamState(
-            source, graph, own, vertices, opened(state, source), directory,
+            source, graph, own, vertices, opened(state, source), rows_of(own), directory,
             schemas=schemas_of(own, None if directory is None else directory.path),
         )  # fmt: skip
     except BaseException:
@@ -137,8 +139,9 @@ def reopen(
         vertices = vertices_of(own, graph, found.path / VERTICES)
         check_fit(source, graph, own)
         state = opened(found.state, source)
+        rows = rows_of(own, found.path / ROWS)
         return StreamState(
-            source, graph, own, vertices, state, directory, found, gaps, accept_journal_loss,
+            source, graph, own, vertices, state, rows, directory, found, gaps, accept_journal_loss,
             schemas_of(own, directory.path),
         )  # fmt: skip
     except BaseException:
@@ -449,6 +452,13 @@ def names_in(graph: StreamGraph) -> Names | None:
     """The graph's own dictionary, if it has one."""
     found: Names | None = getattr(graph, "names", None)
     return found
+
+
+def rows_of(settings: Settings, path: Path | None = None) -> TableRows | None:
+    """The rows of tables that are remembered: those in the file, or none yet. None: none are."""
+    if not remembers_rows(settings.records):
+        return None
+    return TableRows() if path is None else TableRows.load(path)
 
 
 def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> Names | None:

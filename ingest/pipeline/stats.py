@@ -113,6 +113,12 @@ class PipelineStats:
         return self._decoder.reader.duplicates
 
     @property
+    def skipped(self) -> Counter[str]:
+        """Records of Debezium that are about no row, by what they are: "tombstone", "heartbeat",
+        "transaction", "schema change" or "message"."""
+        return Counter(self._decoder.reader.skipped)
+
+    @property
     def expired(self) -> int:
         """The edges that expired since the stream began, by a window or by an expiry in the
         stream."""

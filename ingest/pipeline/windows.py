@@ -16,11 +16,11 @@ Invariants:
 1. The bound is a function of the batches applied, their rows and stamps. A replay, which cuts the
    same batches, expires the same edges; a checkpoint has to keep `newest` alone.
 2. After each batch no edge is older than the bound. A row is added only where the bound rose, or
-   where the batch itself appended something older.
+   where the batch itself appended or set something older.
 3. No bound leaves 64 bits: as long as `newest` − w would, nothing expires.
 
-An edge that is older than the bound when it is appended is late by the window: it is counted, and
-expires with its batch, unless a late policy keeps it out.
+An edge that is older than the bound when it is appended or set is late by the window: it is
+counted, and expires with its batch, unless a late policy keeps it out.
 
 A width is in the unit of the edges' times, which producers choose. A duration is taken as
 milliseconds, the unit of stamps and of datetimes (lpma/arguments/times.py).
@@ -57,7 +57,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lpma.batch.columns import Columns, Kind
+from lpma.batch.columns import EXPIRE, Columns, query_rows, weighted_rows
 
 from ..errors import PipelineError
 from ..formats.msgpack import has_expiry
@@ -138,7 +138,8 @@ _NEVER = np.int64(-(2**63))  # stands for the time of what has none; no time lie
 
 class Slide(NamedTuple):
     """What a batch does to a window. newest: after it. before: what an expiry behind its rows is
-    given; None: there is none. late: edges appended that were older than the bound by then."""
+    given; None: there is none. late: edges appended or set that were older than the bound by
+    then."""
 
     newest: int | None
     before: int | None
@@ -167,7 +168,7 @@ def slide(batch: StreamBatch, newest: int | None, width: int, arrival: bool) -> 
         newest = highest if newest is None else max(newest, highest)
     bound = bound_of(newest, width)
     if bound is not None:
-        old_times = (columns.time < bound) & (columns.kind == Kind.INSERT)
+        old_times = (columns.time < bound) & weighted_rows(columns.kind)
         if old_times.any() and (late := _late(columns.time, moves, before_it, width, old_times)):
             return Slide(newest, bound, late)
     return Slide(newest, _risen(old, bound), 0)
@@ -181,9 +182,10 @@ def _moves(batch: StreamBatch) -> Array | None:
     """bool[n]: which rows carry an event time, so that they move the window; None: all do."""
     kinds = batch.columns.kind
     carry, sizes = batch.timed
-    if all(carry) and int(kinds.max()) < Kind.EXPIRE:
+    without = query_rows(kinds) | (kinds == EXPIRE)
+    if all(carry) and not without.any():
         return None
-    moves: Array = np.repeat(np.array(carry, np.bool_), sizes) & (kinds < Kind.EXPIRE)
+    moves: Array = np.repeat(np.array(carry, np.bool_), sizes) & ~without
     return moves
 
 
@@ -204,7 +206,7 @@ def with_expiry(columns: Columns, before: int) -> Columns:
     last = np.zeros(1, np.uint32)
     weight = columns.weight
     return columns.replace(
-        kind=np.append(columns.kind, np.uint8(Kind.EXPIRE)),
+        kind=np.append(columns.kind, np.uint8(EXPIRE)),
         src=np.append(columns.src, last),
         dst=np.append(columns.dst, last),
         weight=None if weight is None else np.append(weight, weight.dtype.type(0)),
@@ -245,7 +247,7 @@ class Lateness:
         if self.window is not None:
             late |= _behind(times, newest, self._highest, self.window)
         if has_expiry(columns.kind):
-            late &= columns.kind != Kind.EXPIRE
+            late &= columns.kind != EXPIRE
         return late if bool(late.any()) else None
 
     def advance(self, partition: Partition, columns: Columns) -> int | None:
@@ -282,5 +284,5 @@ def event_times(columns: Columns) -> Array | None:
         return None
     times = np.ascontiguousarray(columns.time)
     if has_expiry(columns.kind):
-        times = np.where(columns.kind == Kind.EXPIRE, _NEVER, times)
+        times = np.where(columns.kind == EXPIRE, _NEVER, times)
     return times

@@ -26,7 +26,7 @@ import msgspec.structs
 import numpy as np
 
 from ..errors import RecordError
-from ..fields import Fields, Records, fields_of
+from ..fields import Fields, Records, mapping_of
 from ..formats.mapped import MAX_MAPPED_BYTES
 from ..formats.row_reader import PlainRows
 from ..types import Array, Polled, Values
@@ -91,12 +91,14 @@ class Envelopes:
         """The ids of the schemas by which these are read."""
         found: set[int] = set()
         for one in polled:
-            if self._schemas is None or fields_of(self._records, one.partition.topic) is None:
+            if self._schemas is None or mapping_of(self._records, one.partition.topic) is None:
                 continue
-            if isinstance(one.value, Values):
-                found |= {part.id for part in in_stretches(one.value) if part.id is not None}
-            elif (id := id_of(one.value)) is not None:
-                found.add(id)
+            if isinstance(one.value, Values):  # keys are read of changes of a table
+                many = [one.value] if one.value.keys is None else [one.value, one.value.keys]
+                ids = {part.id for values in many for part in in_stretches(values)}
+            else:
+                ids = {id_of(one.value), id_of(one.key)}
+            found |= {id for id in ids if id is not None}
         return found
 
     def ready(self, polled: Iterable[Polled], stamp: int, wait_s: float) -> bool:
@@ -122,7 +124,7 @@ class Envelopes:
                 "--schema-registry URL",
                 "unserved",
             )
-        fields = fields_of(self._records, topic)
+        fields = mapping_of(self._records, topic)
         if fields is None:
             raise RecordError(
                 "a record in Confluent's envelope is read by a mapping: say which of its fields "

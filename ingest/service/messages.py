@@ -93,8 +93,9 @@ class HopsBody(PagedBody):
     k: Steps | UnsetType = UNSET
 
 
-Words = Literal["append", "delete", "add_vertex", "remove_vertex", "expire"]
-Kinds = Words | Annotated[int, Meta(ge=0, le=4)]
+Words = Literal["append", "delete", "add_vertex", "remove_vertex", "expire", "set"]
+Numbers = Literal[0, 1, 2, 3, 4, 11]
+Kinds = Literal[Words, Numbers]
 UpdateKind = Annotated[Kinds, Meta(extra_json_schema={"$ref": f"{SCHEMAS}Kind"})]
 
 

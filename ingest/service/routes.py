@@ -153,7 +153,7 @@ OPERATIONS = (
             (m.UpdateColumns, m.UpdateRow, list[m.UpdateRow]), UPDATES,
             {
                 JSON: {"src": [1, 2], "dst": [2, 3], "weight": [0.5, 1.0]},
-                JSON_LINES: '{"src": 1, "dst": 2}\n{"src": 1, "dst": 3, "kind": "delete"}\n',
+                JSON_LINES: '{"src": 1, "dst": 2}\n{"src": 1, "dst": 2, "kind": "set"}\n',
             },
         ),
         "All of one request is in the log, and synced, before it is answered. Where it is refused, "

@@ -31,7 +31,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from lpma.batch.columns import Columns
+from lpma.batch.columns import OF_EDGES, Columns
 
 from ..errors import RecordError
 from ..fields import Fields
@@ -53,7 +53,6 @@ MAX_ENCODED_BYTES = 64 << 20  # of all records of one request
 COLUMNS = ("src", "dst", "weight", "time", "kind")
 _KIND_OF: dict[Any, int] = {word: int(kind) for word, kind in UPDATE_KINDS.items()}
 _KIND_OF |= {kind: kind for kind in _KIND_OF.values()}
-_OF_TWO = (0, 1)  # kinds of operations on two vertices
 
 _COLUMN = re.compile(rb'"src"\s*:\s*\[')  # a row has one vertex there
 _LIST = re.compile(rb"\s*\[")
@@ -240,7 +239,7 @@ def _of_columns(given: UpdateColumns) -> dict[str, Any]:
     if None in columns["dst"]:
         for row, dst in enumerate(columns["dst"]):
             kind = 0 if given.kind is None else columns["kind"][row]
-            if dst is None and kind in _OF_TWO:
+            if dst is None and kind in OF_EDGES:
                 raise RecordError(f"dst: row {row} has none: {WORDS[kind]} takes two vertices")
         columns["dst"] = [0 if dst is None else dst for dst in columns["dst"]]
     return columns
@@ -251,8 +250,8 @@ def _kinds(column: list[Any]) -> list[int]:
     try:
         return [_KIND_OF[kind] for kind in column]
     except KeyError:
-        expected = f"one of {', '.join(UPDATE_KINDS)}, or 0 to {len(UPDATE_KINDS) - 1}"
-        raise RecordError(f"kind: expected {expected}") from None
+        words = ", ".join(f"{word} ({kind:d})" for word, kind in UPDATE_KINDS.items())
+        raise RecordError(f"kind: expected a word or a number of {words}") from None
 
 
 def _fits(name: str, kind: Any) -> bool:

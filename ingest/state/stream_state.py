@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..registry.schemas import Schemas
 from ..settings import Settings
 from ..sources.base import Source
-from ..types import Partition, StreamGraph
+from ..types import QUERIES, Partition, StreamGraph
 from .checkpoint import Checkpoint, State
 from .directory import CheckpointDirectory
+from .table_rows import TableRows
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -43,6 +44,7 @@ class StreamState:
 
     vertices: names ⇄ ids of the graph; None: vertices go by ids. state: what a checkpoint keeps.
     It is replaced by the pipeline's thread and never changed, so any thread may read it.
+    rows: of tables whose rows are remembered; None: none are.
     directory: where checkpoints are taken; None: nowhere. checkpoint: the one that the stream goes
     on from; None: it begins. gaps: records gone since, as far as they are accepted. accepts_loss:
     whether what is damaged of the journal may be given up. schemas: of records in Confluent's
@@ -53,6 +55,7 @@ class StreamState:
     settings: Settings
     vertices: Names | None
     state: State
+    rows: TableRows | None = None
     directory: CheckpointDirectory | None = None
     checkpoint: Checkpoint | None = None
     gaps: Sequence[Gap] = ()
@@ -61,6 +64,12 @@ class StreamState:
 
     def update(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)
+
+    @property
+    def is_of_one_topic(self) -> bool:
+        """Whether all updates come from one topic."""
+        read = self.source.topics or [partition.topic for partition in self.state.positions]
+        return len({*read} - {QUERIES}) == 1
 
     @property
     def looks_up(self) -> bool:

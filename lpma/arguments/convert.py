@@ -12,7 +12,7 @@ of a batch on a device are checked while it is sorted there, since to inspect th
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -288,9 +288,11 @@ def one_vertex(value: Any, name: str) -> int:
 # -- weights and times --------------------------------------------------------------------------
 
 
-def weight_column(values: Any, beside: Array, kinds: Array | None = None, append: int = 0) -> Array:
+def weight_column(
+    values: Any, beside: Array, kinds: Array | None = None, weighted: Sequence[int] = ()
+) -> Array:
     """The weights of a batch, float32, or else float64; a scalar counts for every row. `beside` is
-    a column of the batch. If `kinds` are given, rows of kinds other than `append` do not count.
+    a column of the batch. If `kinds` are given, only rows of the kinds `weighted` count.
     Weights on a device are not inspected. Raises BatchError."""
     array = as_array(values, "weight")
     column = as_column(array, np.float32 if array.dtype == np.float32 else np.float64, "weight")
@@ -302,7 +304,7 @@ def weight_column(values: Any, beside: Array, kinds: Array | None = None, append
         return column
     bad = ~(np.abs(column) <= MAX_WEIGHT)
     if kinds is not None and len(kinds) == len(column):
-        bad &= kinds == append
+        bad &= np.isin(kinds, weighted)
     if bad.any():
         raise BatchError(f"{BAD_WEIGHT}, and {_which(array, int(np.argmax(bad)))}")
     return column

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Batch:
     """A mixed batch, made operation by operation in the order of time (paper, Definition 5).
 
-    `insert`, `delete`, `add_vertex`, `remove_vertex` and `expire` add updates. `edge`,
+    `insert`, `set`, `delete`, `add_vertex`, `remove_vertex` and `expire` add updates. `edge`,
     `successors`, `predecessors`, `hops`, `degree` and `vertex` add queries and return the query's
     number, by which `Graph.apply` answers it. Vertices are integers from 0 to 2^32 - 2, or names
     for a graph that has them; a time is an int64, usually milliseconds since 1970, or a datetime.
@@ -95,6 +95,10 @@ class Batch:
         """Insert edge (u, v) with weight w, as `Graph.insert` does."""
         self._add(Kind.INSERT, u, v, one_weight(w), time)
 
+    def set(self, u: Name, v: Name, w: float = 1.0, time: Any = None) -> None:
+        """Set edge (u, v) to weight w, as `Graph.set` does."""
+        self._add(Kind.SET, u, v, one_weight(w), time)
+
     def delete(self, u: Name, v: Name, time: Any = None) -> None:
         """Delete edge (u, v) whatever its weight; an absent one is left absent."""
         self._add(Kind.DELETE, u, v, 0.0, time)
@@ -164,14 +168,14 @@ class Batch:
         src     uint32[n]; if the operation is on one vertex, that vertex
         dst     uint32[n]; for HOPS the number of steps, 1 to 255
         weight  float32[n] or float64[n], at most 1e30 in size, or one number for every row; None:
-                1.0 for every append
+                1.0 for every row
         time    int64[n] or datetime64[n], or one for every row; None: the moment when the batch
                 is applied
 
         Whoever changes these arrays before `apply` changes the batch, which is validated again
         there. names: src and dst are names, as `Graph.insert` takes them, for a graph made with
-        names=True; all is copied then. Columns on a CUDA device stay there if all rows append or
-        delete edges by number. Raises BatchError.
+        names=True; all is copied then. Columns on a CUDA device stay there if all rows insert, set
+        or delete edges by number. Raises BatchError.
 
         >>> columns = lpma.Batch.from_columns([lpma.Kind.INSERT, lpma.Kind.DEGREE], [1, 1], [2, 0])
         >>> lpma.Graph(device="cpu").apply(columns)[0]

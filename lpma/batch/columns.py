@@ -58,6 +58,10 @@ class _Kinds(EnumType):
 class Kind(IntEnum, metaclass=_Kinds):
     """What an operation of a batch is: an update, or, from `EDGE` to `VERTEX`, a query.
 
+    SET is a deletion of the edge and an insertion with the weight at one place in time, never cut
+    apart: the edge then has exactly that weight and the operation's time. With a weight of 0 or
+    less, for which an insertion leaves an absent edge absent, it is gone.
+
     >>> lpma.Kind.DELETE
     <Kind.DELETE: 1>
     """
@@ -86,7 +90,10 @@ FIRST_QUERY, LAST_QUERY, LAST_KIND = int(Kind.EDGE), int(Kind.VERTEX), int(Kind.
 # their numbers.
 UPDATES = tuple(kind for kind in Kind if not FIRST_QUERY <= kind <= LAST_QUERY)
 OF_EDGES = INSERT, DELETE, SET  # each updates the edge (src, dst)
-WEIGHTED = INSERT, SET  # these read the weight
+WEIGHTED = INSERT, SET  # these read the weight, and bring edges
+_STAMPED = tuple(kind for kind in UPDATES if kind != EXPIRE)
+
+BAD_KIND = f"kind: values go from 0 to {LAST_KIND}"
 
 
 def query_rows(kinds: Array) -> Array:
@@ -104,7 +111,7 @@ def weighted_rows(kinds: Array) -> Array:
     return (kinds == INSERT) | (kinds == SET)
 
 
-_OF_ONE = bytes(1 << 17), b"\1" * (1 << 17)  # the kinds of batches that append or delete alone
+_OF_ONE = {kind: bytes([kind]) * (1 << 17) for kind in OF_EDGES}  # the columns of such batches
 
 
 @dataclass(eq=False)  # one is made per batch; if frozen, that takes three times as long
@@ -160,11 +167,12 @@ class Columns:
     @cached_property
     def queries(self) -> Array:
         """int64[q]: the rows that are queries."""
-        return np.flatnonzero(self.kind >= FIRST_QUERY)
+        return np.flatnonzero(query_rows(self.kind))
 
     @cached_property
-    def _last_kind(self) -> int:
-        # Mostly all rows append, and whether any do not is seen in less time than a maximum takes.
+    def largest_kind(self) -> int:
+        """The largest number of a kind among the rows; 0 if there are none."""
+        # Mostly all rows insert, and whether any do not is seen in less time than a maximum takes.
         few = len(self.kind) < 1 << 17
         others = np.count_nonzero(self.kind) if few else self.kind.view(np.bool_).any()
         return int(self.kind.max(initial=0)) if others else 0
@@ -172,13 +180,14 @@ class Columns:
     @cached_property
     def one_kind(self) -> int | None:
         """The kind of every row, if all rows have the same; 0 if there are no rows."""
-        most = self._last_kind
+        most = self.largest_kind
         return most if not most or int(self.kind.min()) == most else None
 
     @cached_property
     def edges_only(self) -> bool:
-        """Whether every row appends or deletes an edge."""
-        return self._last_kind < FIRST_OTHER
+        """Whether every row updates the edge (src, dst)."""
+        most = self.largest_kind
+        return most <= DELETE or (most == SET and bool(edge_rows(self.kind).all()))
 
     @cached_property
     def names_its_keys(self) -> bool:
@@ -260,7 +269,7 @@ class Columns:
             columns = self.replace(src=src, dst=dst, weight=weight, time=time)
         if type(self.kind) is np.ndarray:
             memory = self.kind.data
-            for one_kind, kinds in enumerate(_OF_ONE):
+            for one_kind, kinds in _OF_ONE.items():
                 if memory.contiguous and kinds.startswith(memory):  # which takes no time
                     columns.one_kind, columns.edges_only = one_kind, True
                     break
@@ -318,9 +327,9 @@ class Columns:
             columns = Columns(kinds_of(kind, len(src)), src, dst, None, None, checked=True)
             columns.on_device = False
             return of_one_kind(kind, columns)
-        name = "src" if kind < FIRST_OTHER else "v"
+        name = "src" if kind in OF_EDGES else "v"
         sources = as_array(src, name)
-        if kind >= FIRST_OTHER:
+        if kind not in OF_EDGES:
             ids = id_column(to_host(sources), name)
             targets = np.zeros(len(ids), np.uint32)
         else:
@@ -344,16 +353,16 @@ class Columns:
         given = to_host(as_array(kind, "kind"))
         kinds = as_column(given, np.uint8, "kind")
         most = int(kinds.max(initial=0))
-        if most > Kind.VERTEX:
-            raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
-        place: Callable[[Any], Any] = (lambda a: a) if are_of_edges(kinds) else to_host
+        if most > LAST_KIND:
+            raise BatchError(BAD_KIND)
+        place: Callable[[Any], Any] = (lambda a: a) if may_lie_on_device(kinds) else to_host
         sources = id_column(place(as_array(src, "src")), "src")
         targets = id_column(place(as_array(dst, "dst")), "dst")
         if not given.ndim:
             kinds = np.full(len(sources), kinds[0], np.uint8)
         weights, times = None, None
         if weight is not None:
-            weights = weight_column(place(as_array(weight, "weight")), sources, kinds, Kind.INSERT)
+            weights = weight_column(place(as_array(weight, "weight")), sources, kinds, WEIGHTED)
         if time is not None:
             times = time_column(place(time_array(time)), sources)
         refuse_untimed(kinds, times)
@@ -370,11 +379,11 @@ _MARKS = sorted(
 )
 
 
-def are_of_edges(kinds: Array) -> bool:
-    """Whether all rows append or delete an edge, or let edges expire."""
-    if int(kinds.max(initial=0)) < FIRST_OTHER:
+def may_lie_on_device(kinds: Array) -> bool:
+    """Whether all rows update edges or let them expire: no vertex operation, no query."""
+    if int(kinds.max(initial=0)) <= DELETE:
         return True
-    return bool(((kinds < FIRST_OTHER) | (kinds == EXPIRE)).all())
+    return bool((edge_rows(kinds) | (kinds == EXPIRE)).all())
 
 
 def refuse_untimed(kinds: Array, times: Array | None) -> None:
@@ -400,7 +409,7 @@ _kinds: dict[int, Array] = {}
 
 def of_one_kind(kind: int, columns: Columns) -> Columns:
     """These columns, with their kind already known."""
-    columns.one_kind, columns.edges_only = int(kind), kind < FIRST_OTHER
+    columns.one_kind, columns.edges_only = int(kind), kind in OF_EDGES
     return columns
 
 
@@ -431,10 +440,11 @@ def now_ms() -> int:
     return clock.time_ns() // 1_000_000
 
 
-def last_update(kind: Array, limit: int = FIRST_QUERY) -> int:
-    """The last row of a column of kinds that is an update, -1 if all are queries. limit: EXPIRE for
-    updates with a time of their own."""
-    if len(kind) and kind[-1] < limit:
+def last_update(kind: Array, stamped: bool = False) -> int:
+    """The last row of a column of kinds that is an update, -1 if there is none. stamped: one whose
+    time is its own, which that of EXPIRE is not."""
+    wanted = _STAMPED if stamped else UPDATES
+    if len(kind) and int(kind[-1]) in wanted:
         return len(kind) - 1  # nearly always, and then the other rows need no look
-    rows = np.flatnonzero(kind < limit)
+    rows = np.flatnonzero(np.isin(kind, wanted))
     return int(rows[-1]) if len(rows) else -1

@@ -2,7 +2,7 @@
 
 Everything about a batch but its names is validated before the first is looked up, inside the
 graph's lock, in the order of the rows, src before dst. A name that has no id gets one where its row
-appends an edge or adds a vertex; elsewhere it is the vertex UNKNOWN, which has no edge. A batch
+inserts or sets an edge or adds a vertex; elsewhere it is the vertex UNKNOWN, which has no edge. A batch
 that is refused gives its ids back.
 
 The pipeline looks names up when it buffers them, and applies columns that are `ids_resolved`.
@@ -21,7 +21,19 @@ from ..arrays import Array, to_host
 from ..errors import BatchError
 from ..names import Column, Names, column_of, interleaved
 from ..names.column import UNSIGNED
-from .columns import FIRST_OTHER, MAX_HOPS, Columns, Kind, refuse_untimed, with_equal_lengths
+from .columns import (
+    BAD_KIND,
+    LAST_KIND,
+    MAX_HOPS,
+    OF_EDGES,
+    WEIGHTED,
+    Columns,
+    Kind,
+    edge_rows,
+    refuse_untimed,
+    weighted_rows,
+    with_equal_lengths,
+)
 
 
 @dataclass(eq=False)
@@ -55,8 +67,8 @@ class NamedColumns(Columns):
 @raises_out_of_memory
 def named_edges(kind: int, src: Any, dst: Any, weight: Any, time: Any) -> NamedColumns:
     """`Columns.edges` by names. Raises BatchError."""
-    sources = column_of(src, "src" if kind < FIRST_OTHER else "v")
-    targets = None if kind >= FIRST_OTHER else column_of(dst, "dst")
+    sources = column_of(src, "src" if kind in OF_EDGES else "v")
+    targets = column_of(dst, "dst") if kind in OF_EDGES else None
     if targets is not None:
         n = len(targets) if sources.is_scalar else len(sources)
         sources, targets = sources.stretched(n), targets.stretched(n)
@@ -71,8 +83,8 @@ def named_columns(kind: Any, src: Any, dst: Any, weight: Any, time: Any) -> Name
     """`Columns.validated` by names. Raises BatchError."""
     given = to_host(as_array(kind, "kind"))
     kinds = as_column(given, np.uint8, "kind")
-    if int(kinds.max(initial=0)) > Kind.VERTEX:
-        raise BatchError(f"kind: values go from 0 to {int(Kind.VERTEX)}")
+    if int(kinds.max(initial=0)) > LAST_KIND:
+        raise BatchError(BAD_KIND)
     sources = column_of(src, "src").spread()
     if not given.ndim:
         kinds = np.full(len(sources), kinds[0], np.uint8)
@@ -85,7 +97,7 @@ def _made(
     zeros = np.zeros(len(sources), np.uint32)
     steps = zeros if targets is None else _steps(kinds, targets)
     weights = None if weight is None else weight_column(to_host(as_array(weight, "weight")),
-                                                        zeros, kinds, Kind.INSERT)  # fmt: skip
+                                                        zeros, kinds, WEIGHTED)  # fmt: skip
     times = None if time is None else time_column(to_host(time_array(time)), zeros)
     refuse_untimed(kinds, times)
     valid = with_equal_lengths(kinds, zeros, steps, weights, times)
@@ -120,7 +132,7 @@ def with_ids(names: Names, columns: NamedColumns) -> Columns:
     if not len(src) == len(kinds) == len(kinds if dst is None else dst):
         raise BatchError(f"kind has {len(kinds)} rows, and {len(src)} are named: they must agree")
     targets = columns.dst
-    if one_kind == Kind.INSERT and dst is not None:
+    if one_kind in WEIGHTED and dst is not None:
         ids = names.assign(interleaved(src, dst))
         sources, targets = ids[::2].copy(), ids[1::2].copy()
     elif one_kind is not None or dst is None:
@@ -128,8 +140,8 @@ def with_ids(names: Names, columns: NamedColumns) -> Columns:
         if dst is not None and one_kind in (Kind.DELETE, Kind.EDGE):
             targets = names.look_up(dst)
     else:
-        named = (kinds == Kind.INSERT) | (kinds == Kind.DELETE) | (kinds == Kind.EDGE)
-        gives = (kinds == Kind.INSERT) | (kinds == Kind.ADD_VERTEX)
+        named = edge_rows(kinds) | (kinds == Kind.EDGE)
+        gives = weighted_rows(kinds) | (kinds == Kind.ADD_VERTEX)
         used = np.ones(2 * len(kinds), np.bool_)
         used[1::2] = named
         rows = np.flatnonzero(used)

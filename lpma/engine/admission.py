@@ -24,7 +24,7 @@ from ..arguments.convert import are_ids, are_weights, time_column, weight_column
 from ..arguments.scalars import raises_out_of_memory
 from ..arrays import Array, on_device
 from ..backend.overlapping import ONE_LAUNCH_ROWS
-from ..batch.columns import MAX_OPERATIONS, Columns, Kind, kinds_of, of_one_kind
+from ..batch.columns import LAST_KIND, MAX_OPERATIONS, Columns, Kind, kinds_of, of_one_kind
 from ..errors import BatchError
 from .stores import Stores
 
@@ -41,7 +41,7 @@ _TIMES = frozenset([np.dtype(np.int64)])
 def unvalidated(
     stages: Callable[[int], bool], kind: int, src: Any, dst: Any, weight: Any, time: Any
 ) -> Columns | None:
-    """Updates of one kind, INSERT or DELETE, as unvalidated columns; None if `Columns.edges` has to
+    """Updates of edges, of one kind, as unvalidated columns; None if `Columns.edges` has to
     validate them. stages: a backend's `stages_unvalidated`. Raises BatchError."""
     if type(src) is not np.ndarray or src.ndim != 1 or not stages(len(src)):
         return None
@@ -158,4 +158,4 @@ def _locating_checks_all(columns: Columns) -> bool:
     kinds = columns.kind[columns.queries]
     if not (columns.names_its_keys and 0 < len(kinds) < len(columns)):
         return False
-    return int(kinds.max()) <= Kind.VERTEX and not bool((kinds == Kind.HOPS).any())
+    return columns.largest_kind <= LAST_KIND and not bool((kinds == Kind.HOPS).any())

@@ -32,7 +32,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array, array_module, on_device, rows_of, to_host
-from ..batch.columns import MAX_OPERATIONS, Columns, Kind, are_of_edges
+from ..batch.columns import (
+    DELETE,
+    EXPIRE,
+    MAX_OPERATIONS,
+    Columns,
+    may_lie_on_device,
+    weighted_rows,
+)
 from ..errors import BatchError
 from ..pma.keys import HALF, LOW, ends_of
 from ..store.lpma import LPMA
@@ -76,8 +83,7 @@ LATE = 1 << 12  # late entries that are kept unsorted beside the front
 EVERY = 64  # entries of the front from one time that the host knows to the next
 LAST = (1 << 63) - 1
 
-INSERT, EXPIRE = int(Kind.INSERT), int(Kind.EXPIRE)
-NO_APPENDS = (EXPIRE, int(Kind.DELETE))
+BRING_NOTHING = EXPIRE, DELETE  # batches of these bring no edge
 NO_TIMES = "expire needs the times of edges: make the graph with times=True"
 
 
@@ -129,7 +135,7 @@ class Expiry:
         before = to_host(rows_of(columns.time, rows))
         latest = np.maximum.accumulate(before)
         due = self._due(int(latest[-1]), out, directed)
-        if not are_of_edges(columns.kind):
+        if not may_lie_on_device(columns.kind):
             due = due.on_host()
         # What is stored goes at the first expiry that reaches it, as does what the batch appends.
         stored_at = np.zeros(len(due.src), np.int64)
@@ -208,14 +214,14 @@ class Expiry:
             rows: Array = to_host(array_module(time).flatnonzero(time < self.horizon))
             if len(rows) and len(time) != len(columns):  # one time for all rows, or for none
                 rows = np.arange(len(columns))
-            self._seen = columns, rows[columns.kind[rows] == INSERT]
+            self._seen = columns, rows[weighted_rows(columns.kind[rows])]
         return self._seen[1]
 
     def look(self, columns: Columns, time: Array, out: LPMA) -> None:
         """Start a search for times before the horizon in a batch that is about to be applied, for
         `note`. time: as for `_early`. REQUIRES: there is a front."""
         assert self.horizon is not None
-        if columns.one_kind not in NO_APPENDS:
+        if columns.one_kind not in BRING_NOTHING:
             self._looked = self.horizon, out.backend.any_older(out.segments, time, self.horizon)
 
     def note(self, columns: Columns, time: Array) -> None:
@@ -223,7 +229,7 @@ class Expiry:
         `_early`. REQUIRES: `look` has seen the batch, and there is a front."""
         looked, self._looked = self._looked, None
         is_none = looked is not None and looked[0] == self.horizon and not looked[1]()
-        if columns.one_kind in NO_APPENDS or is_none:
+        if columns.one_kind in BRING_NOTHING or is_none:
             return
         rows = self._early(columns, time)
         self._seen = None, rows[:0]
@@ -297,7 +303,7 @@ def _with_rows(columns: Columns, rows: Array, src: Array, dst: Array, which: Arr
         time=column(time, times),
         expiry_expanded=True,
     )
-    return _marked(expanded, None if n else EXPIRE, are_of_edges(columns.kind))
+    return _marked(expanded, None if n else EXPIRE, may_lie_on_device(columns.kind))
 
 
 def _marked(expanded: Columns, one_kind: int | None, of_edges: bool = True) -> Columns:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.values import KEYS_A_ROW, Changed, Implied, KeyRows, StagedBatch
-from ..batch.columns import EXPIRE, FIRST_QUERY, Columns, Kind, last_update, now_ms
+from ..batch.columns import FIRST_QUERY, LAST_QUERY, Columns, Kind, last_update, now_ms
 from ..errors import OutOfMemory, StoreTooLarge
 from ..pma.keys import reversed_keys
 from ..record import Record
@@ -49,7 +49,7 @@ def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcom
         columns = admit(stores, columns)
     if not columns.edges_only:
         stores.finish_pending()
-    if len(columns.kind) == 1 and columns.kind[0] >= FIRST_QUERY:
+    if len(columns.kind) == 1 and FIRST_QUERY <= columns.kind[0] <= LAST_QUERY:
         return _apply_query(stores, columns)
     if not columns.checked and columns.on_device:
         stores.place.wait_for_caller()
@@ -64,7 +64,7 @@ def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcom
         stores.finish_pending()
         stores.expiry.look(columns, time, stores.out)
     try:
-        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind, EXPIRE)
+        last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind, True)
         if columns.edges_only and stores.into is None:
             ((store, direction),) = stores.all
             outcome = Outcome(answers=NO_ANSWERS, changes=[store.apply(columns, time, direction)])

@@ -17,7 +17,7 @@ import numpy as np
 from ..arrays import Array, array_module, distinct, row_numbers, to_host
 from ..backend.degrees import degrees_of
 from ..backend.values import Implied
-from ..batch.columns import FIRST_OTHER, Columns, Kind
+from ..batch.columns import Columns, Kind, edge_rows
 from ..pma.keys import HALF, LOW, ends_of
 from ..results import Edges, Neighbors
 from ..store.lpma import LPMA
@@ -142,7 +142,7 @@ def _have_in_edges(stores: Stores, batch: MixedBatch, vertices: Array, limits: A
     out, xp = stores.out, array_module(vertices)
     targets, kind = distinct(vertices), batch.columns.kind
     # What the batch does to edges into these, in no order.
-    places = xp.asarray(np.flatnonzero((kind < FIRST_OTHER) | (kind == Kind.EXPIRE)))
+    places = xp.asarray(np.flatnonzero(edge_rows(kind) | (kind == Kind.EXPIRE)))
     src, dst = (xp.asarray(ids)[places] for ids in (batch.columns.src, batch.columns.dst))
     if batch.implied is not None:
         keys, implied = map(xp.asarray, batch.implied)

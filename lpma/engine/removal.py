@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, distinct, row_numbers, to_host
-from ..batch.columns import Columns, Kind
+from ..batch.columns import Columns, Kind, weighted_rows
 from ..pma.keys import HALF, LOW, keys_of
 from ..store.lpma import LPMA
 
@@ -30,7 +30,7 @@ def incident_deletions(
     events = np.sort(keys_of(columns.src[removals], removals))  # vertex << 32 | place
     removed = distinct(columns.src[removals])
     stored_src, stored_dst = _stored(removed, out, into, directed)
-    appends = np.flatnonzero(columns.kind == Kind.INSERT)
+    appends = np.flatnonzero(weighted_rows(columns.kind))
     appends = appends[
         np.isin(columns.src[appends], removed) | np.isin(columns.dst[appends], removed)
     ]

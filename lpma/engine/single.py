@@ -17,7 +17,7 @@ import numpy as np
 from ..arguments.convert import MAX_VERTEX, MAX_WEIGHT, NO_VERTEX
 from ..arrays import Array, to_host
 from ..backend.values import DELETE, INSERT, REFUSED, SKIP
-from ..batch.columns import ADD_VERTEX, Columns, Kind, now_ms
+from ..batch.columns import ADD_VERTEX, WEIGHTED, Columns, now_ms
 from ..pma.counters import CHANGED, REASONS
 from ..pma.keys import one_id
 from ..pma.strategy import TOP_DOWN
@@ -85,7 +85,7 @@ class SingleOperations:
     # -- updates ------------------------------------------------------------------------------
 
     def update(self, kind: int, u: int, v: int, weight: float, time: int | None) -> None:
-        """Apply one update, INSERT, DELETE or ADD_VERTEX, and note it. v: NO_VERTEX for
+        """Apply one update, of an edge or ADD_VERTEX, and note it. v: NO_VERTEX for
         ADD_VERTEX."""
         now = now_ms() if time is None else time
         if not self._by_itself(kind, u, v, weight, now):
@@ -126,7 +126,7 @@ class SingleOperations:
             for key in keys:
                 out.unchanged[why + REASONS * (key >> 32 > key & NO_VERTEX)] += 1
         stores.note([], now)
-        if kind == Kind.INSERT:
+        if kind in WEIGHTED:
             stores.expiry.note_one(u, v, now)
         if action in (INSERT, DELETE):
             for key in keys:

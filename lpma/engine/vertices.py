@@ -17,7 +17,7 @@ from ..arguments.convert import MAX_VERTEX, NO_VERTEX, id_column, one_vertex, ve
 from ..arguments.scalars import raises_out_of_memory, shown
 from ..arrays import Array
 from ..batch.builder import Batch
-from ..batch.columns import DELETE, FIRST_OTHER, INSERT, Columns
+from ..batch.columns import DELETE, OF_EDGES, WEIGHTED, Columns
 from ..errors import AnswersTooLarge, BatchError
 from ..results import Neighbors
 from .admission import admit, unvalidated
@@ -45,15 +45,15 @@ class ById:
     # -- updates ------------------------------------------------------------------------------
 
     def update(self, kind: int, src: Any, dst: Any, weight: Any, time: Any) -> None:
-        """Apply updates of one kind. dst: None for operations on vertices; weight: read for INSERT
-        alone. Raises as `Graph.apply` does."""
+        """Apply updates of one kind. dst: None for operations on vertices; weight: read for kinds
+        that are WEIGHTED. Raises as `Graph.apply` does."""
         if type(src) is int and are_plain(kind, src, dst, weight, time):
             v = NO_VERTEX if dst is None else dst
             self._lock.write(self._one.update, kind, src, v, float(weight), time)
             return
-        given = kind, src, dst, weight if kind == INSERT else None, time
+        given = kind, src, dst, weight if kind in WEIGHTED else None, time
         stages = self._stores.out.backend.stages_unvalidated
-        columns = unvalidated(stages, *given) if kind <= DELETE else None
+        columns = unvalidated(stages, *given) if kind in OF_EDGES else None
         if columns is None:
             self.apply(Columns.edges(*given))
             return
@@ -130,7 +130,7 @@ class ByName:
             return
         from ..batch.named import named_edges
 
-        self._apply_named(named_edges(kind, src, dst, weight if kind == INSERT else None, time))
+        self._apply_named(named_edges(kind, src, dst, weight if kind in WEIGHTED else None, time))
 
     def apply(self, batch: Any) -> Answers:
         from ..batch.named import by_name
@@ -168,8 +168,8 @@ class ByName:
         names, count = self.names, len(self.names)
         try:
             look_up = names.id_of if kind == DELETE else names.give
-            u = look_up(src, "src" if kind < FIRST_OTHER else "v")
-            v = NO_VERTEX if kind >= FIRST_OTHER else look_up(dst, "dst")
+            u = look_up(src, "src" if kind in OF_EDGES else "v")
+            v = look_up(dst, "dst") if kind in OF_EDGES else NO_VERTEX
             self._one.update(kind, u, v, weight, time)
         except BaseException:
             self._forget(count)

@@ -125,11 +125,12 @@ REASONS = 5
 class Unchanged:
     """How many operations changed nothing, by reason. `Graph.unchanged` returns it.
 
-    not_positive   appends of a weight of 0 or less to an absent edge; if edges have no
-                   weights, of 0 to any
-    underflow      appends of a weight so small that the store's dtype rounds it to 0
+    not_positive   insertions of a weight of 0 or less where there is no edge, and an absent edge
+                   set to such a weight; if edges have no weights, insertions of 0 to any
+    underflow      insertions of a weight so small that the store's dtype rounds it to 0, and an
+                   absent edge set to such a weight
     delete_absent  deletions of an absent edge
-    rounded_off    appends whose sum is rounded back to what it was: past 2^24 in float32 and 2^53
+    rounded_off    insertions whose sum is rounded back to what it was: past 2^24 in float32 and 2^53
                    in float64, adding 1 does that
 
     >>> g = lpma.Graph(device="cpu")

@@ -49,17 +49,18 @@ def rows_of(named: bool, count: int = 60) -> list[Row]:
     names: list[Any] = [f"v{v}" if v % 3 else v - 3 for v in range(9)]
     ends = rng.integers(0, 9, (count, 2)).tolist()
     ends = [[names[u], names[v]] if named else [u, v] for u, v in ends]
-    kinds = rng.choice([Kind.INSERT, Kind.INSERT, Kind.INSERT, Kind.DELETE], count).tolist()
-    weights = (rng.integers(1, 9, count) / 4).tolist()
-    return [(*ends[i], weights[i], 1000 + i, Kind(kinds[i])) for i in range(count)]
+    kinds = rng.choice([Kind.INSERT, Kind.INSERT, Kind.INSERT, Kind.DELETE, Kind.SET], count)
+    weights = rng.integers(1, 9, count) / 4
+    weights[(kinds == Kind.SET) & (rng.random(count) < 0.3)] = 0
+    return [(*ends[i], float(weights[i]), 1000 + i, Kind(kinds[i])) for i in range(count)]
 
 
 def applied(rows: list[Row]) -> Edges:
     found: Edges = {}
     for u, v, weight, time, kind in rows:
-        if kind == Kind.DELETE:
+        if kind != Kind.INSERT:
             found.pop((u, v), None)
-        else:
+        if kind == Kind.INSERT or (kind == Kind.SET and weight > 0):
             found[u, v] = found.get((u, v), (0.0, 0))[0] + weight, time
     return found
 

@@ -97,12 +97,16 @@ class Reader:
 
 
 Ops = list[tuple[int, int, int]]
-OPERATION = st.tuples(st.sampled_from([0, 0, 0, 1, 2, 3]), st.integers(0, 9), st.integers(0, 9))
+OPERATION = st.tuples(
+    st.sampled_from([0, 0, 0, 1, 2, 3, 11, 11]), st.integers(0, 9), st.integers(0, 9)
+)
 
 
 def encoded(operations: Ops, time: Sequence[int] | None = None) -> bytes:
+    """Every third edge that is set gets the weight 0, so that it goes."""
     kind, src, dst = np.array(operations).T
-    return ingest.encode_updates(src, dst, time=time, kind=kind.astype(np.uint8))
+    weight = np.where(kind == 11, (src + 2 * dst) % 3, 1.0)
+    return ingest.encode_updates(src, dst, weight, time, kind.astype(np.uint8))
 
 
 @settings(max_examples=60, deadline=None)
@@ -186,6 +190,25 @@ def test_an_alert_comes_again_only_after_its_rule_was_false(device: str) -> None
         *((1, rule, v) for rule, v in vertex), (1, "triangles > 0", None),
         (2, "core >= 2", 4), (4, "triangles > 0", None),
     ]  # fmt: skip
+
+
+def test_a_set_changes_figures_where_an_edge_comes_or_goes_and_nowhere_else(device: str) -> None:
+    def setting(weight: float) -> bytes:
+        return ingest.encode_row(3, 1, weight, kind=lpma.Kind.SET)
+
+    found: list[Result] = []
+    with SqliteLog(":memory:") as log:
+        log.create_topic("updates")
+        graph = lpma.Graph(device=device)
+        rules = ("triangles > 0",)
+        with Pipeline(log, graph, track=TRACK, results=found.append, alerts=rules) as pipeline:
+            for data in (encoded([(0, 1, 2), (0, 2, 3)]), *map(setting, (2, 0.5, 7, 0, -1, 1))):
+                log.produce("updates", data)
+                pipeline.run("end")
+    totals = [(r.version, r.new) for r in found if r.figure == "triangles" and r.alert is None]
+    assert totals == [(2, 1), (5, 0), (7, 1)]
+    assert {r.version for r in found} == {1, 2, 5, 7}, "a weight that changes alone is no result"
+    assert alerts_of(found) == [(2, "triangles > 0", None), (7, "triangles > 0", None)]
 
 
 def test_a_graph_that_holds_something_is_told_from_nothing_on(device: str, tmp_path: Path) -> None:

@@ -51,9 +51,10 @@ def test_results_are_those_of_an_unbroken_run_each_once(
     with SqliteLog(original) as log:
         for start in range(0, 280, 7):
             src, dst = rng.integers(0, 14, (2, 7))
-            deletes = (rng.random(7) < 0.3).astype(np.uint8)
+            kinds = rng.choice([0, 1, 11], 7, p=[0.5, 0.2, 0.3]).astype(np.uint8)
+            weight = np.where(kinds == 11, rng.integers(0, 3, 7), 1) / 1
             times = start + np.arange(7) - rng.integers(0, 9, 7)
-            log.produce("updates", ingest.encode_updates(src, dst, time=times, kind=deletes))
+            log.produce("updates", ingest.encode_updates(src, dst, weight, times, kinds))
     unbroken = str(tmp_path / "unbroken")
     shutil.copy(original, unbroken)
     calls = in_a_process(unbroken, tmp_path / "c", kind).calls

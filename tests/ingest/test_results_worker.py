@@ -28,7 +28,7 @@ SIZE = 10
 def stream(log: SqliteLog, records: int = 30) -> None:
     rng = np.random.default_rng(5)
     for _ in range(records):
-        kind = (rng.random(SIZE) < 0.3).astype(np.uint8)
+        kind = rng.choice([0, 1, 11], SIZE, p=[0.5, 0.3, 0.2]).astype(np.uint8)
         src, dst = rng.integers(0, 14, (2, SIZE))
         log.produce("updates", ingest.encode_updates(src, dst, kind=kind))
 

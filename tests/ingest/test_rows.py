@@ -43,13 +43,15 @@ def plain(draw: st.DrawFn, names: bool) -> bytes:
     form = draw(st.integers(0, 3))
     if form == 0:
         sent: dict[str, Any] = {"producer": who, "seq": seq} if who is not None else {}
-        kind = draw(st.sampled_from([Kind.INSERT, Kind.INSERT, Kind.DELETE]))
-        return ingest.encode_row(ends[0], ends[1], 1.5, at, kind, names=names, **sent)
+        kind = draw(st.sampled_from([Kind.INSERT, Kind.INSERT, Kind.DELETE, Kind.SET]))
+        weight = draw(st.sampled_from([1.5, 1.5, 0.5, None, -1.0]))
+        return ingest.encode_row(ends[0], ends[1], weight, at, kind, names=names, **sent)
     if form == 1:
         edge = draw(st.booleans())
         kind, dst = (Kind.EDGE, ends[1]) if edge else (Kind.DEGREE, None)
         return ingest.encode_query(f"q{u}{v}{time}", kind, ends[0], dst, names=names)
     row = {"user": ends[0], "item": ends[1], "to": {"item": ends[1]}, "at": at, "score": 2}
+    row |= draw(st.sampled_from([{}, {}, {"op": "set"}, {"op": "set", "score": 0}]))
     return json.dumps(row | ({"who": who, "n": seq} if who else {})).encode()
 
 

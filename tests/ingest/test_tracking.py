@@ -37,8 +37,9 @@ def test_figures_are_exact_after_every_batch(tmp_path: Path) -> None:
         assert pipeline.tracked.figures() == {"core": 0, "triangles": 0, "components": 0}
         for _ in range(20):
             src, dst = rng.integers(0, 12, (2, 40))
-            kind = rng.integers(0, 2, 40).astype(np.uint8)
-            log.produce("updates", ingest.encode_updates(src, dst, kind=kind))
+            kind = rng.choice([0, 1, 11], 40).astype(np.uint8)
+            weight = np.where(kind == 11, rng.integers(0, 3, 40), 1.0)
+            log.produce("updates", ingest.encode_updates(src, dst, weight, kind=kind))
             pipeline.step()
             assert pipeline.tracked.version == graph.version
             assert pipeline.tracked.figures() == expected(graph)

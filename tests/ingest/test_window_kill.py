@@ -60,9 +60,10 @@ def stream_of(rng: np.random.Generator, names: bool) -> tuple[list[bytes], dict[
     called = [(f"v{u}", f"v{v}") if names else (u, v) for u, v in ends]
     data, at = [], 0
     while at < COUNT:
-        end = at + int(rng.integers(1, 40))
+        end = min(at + int(rng.integers(1, 40)), COUNT)
         src, dst = zip(*called[at:end], strict=True)
-        data.append(ingest.encode_updates(src, dst, time=times[at:end], names=names))
+        kind = rng.choice([0, 11], end - at).astype(np.uint8)  # which do the same, once each
+        data.append(ingest.encode_updates(src, dst, None, times[at:end], kind, names=names))
         at = end
     bound = int(times.max()) - WIDTH
     kept = zip(called, times.tolist(), strict=True)

@@ -23,7 +23,7 @@ from tests.support.oracles import ModelGraph, agree, assert_same, host
 from tests.support.strategies import Config, batches, configs
 
 FIRST, LAST = -(2**63), 2**63 - 1
-KINDS = [Kind.INSERT] * 8 + [Kind.DELETE] * 2 + [Kind.EXPIRE]
+KINDS = [Kind.INSERT] * 6 + [Kind.SET] * 2 + [Kind.DELETE] * 2 + [Kind.EXPIRE]
 
 
 def check_front(graph: Graph) -> None:
@@ -117,8 +117,9 @@ def test_a_hot_edge(device: str, directed: bool) -> None:
             config = Config(directed=directed, predecessors=directed)
             graph, model = config.graph(device), config.model()
             for start in (0, 50):
-                time = start + np.arange(400) % 97
-                columns = [np.full(400, Kind.INSERT), np.full(400, 7), np.full(400, 3)]
+                time, kind = start + np.arange(400) % 97, np.full(400, Kind.INSERT)
+                kind[start::37] = Kind.SET
+                columns = [kind, np.full(400, 7), np.full(400, 3)]
                 columns += [weights.astype(np.float32), time]
                 put = (int(Kind.EXPIRE), 0, 0, 0, start + 60)
                 pairs = zip(columns, put, strict=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, Columns, Edges, Kind, Neighbors
+from lpma.batch.columns import edge_rows, weighted_rows
 from tests.lpma.conftest import every_backend
 from tests.support.oracles import agree, assert_same
 from tests.support.strategies import Burst, Config, batches, bursts, columns_of, configs
@@ -79,7 +80,7 @@ def test_a_query_after_every_update(device: str, directed: bool) -> None:
     n = 300
     rng = np.random.default_rng(3)
     kind = np.empty(2 * n, np.int64)
-    kind[::2] = rng.choice([Kind.INSERT, Kind.INSERT, Kind.INSERT, Kind.DELETE], n)
+    kind[::2] = rng.choice([Kind.INSERT, Kind.INSERT, Kind.SET, Kind.DELETE], n)
     kind[1::2] = rng.choice(config.queries, n)
     src, dst = np.full(2 * n, 4), np.full(2 * n, 9)
     src[kind == Kind.PREDECESSORS] = 9
@@ -102,7 +103,7 @@ def test_large_batches(device: str, config: Config) -> None:
     rng = np.random.default_rng(7)
     stream = []
     for span, n in ((500, 40_000), (40, 10_000), (500, 20_000)):
-        kind = rng.choice([Kind.INSERT] * 40 + [Kind.DELETE] * 8 + [Kind.EDGE], n)
+        kind = rng.choice([Kind.INSERT] * 32 + [Kind.SET, Kind.DELETE] * 8 + [Kind.EDGE], n)
         kind[rng.integers(0, n, 15)] = rng.choice(config.queries, 15)
         kind[rng.integers(0, n, 6)] = Kind.REMOVE_VERTEX
         src, dst = rng.integers(0, span, n), rng.integers(0, span, n)
@@ -119,7 +120,7 @@ def test_a_large_batch_of_ids_far_apart(device: str, directed: bool) -> None:
     rng, n = np.random.default_rng(8), 40_000
     config = Config(directed=directed, weight_dtype="float64", times=False)
     known = rng.integers(0, 2**32 - 1, 300)
-    kind = rng.choice([Kind.INSERT] * 8 + [Kind.DELETE] * 3 + [Kind.EDGE], n)
+    kind = rng.choice([Kind.INSERT] * 6 + [Kind.SET, Kind.DELETE] * 3 + [Kind.EDGE], n)
     asked = [Kind.SUCCESSORS, Kind.DEGREE, Kind.VERTEX]
     kind[rng.integers(0, n, 30)] = rng.choice(asked, 30)
     src, dst = rng.choice(known, (2, n))
@@ -218,6 +219,8 @@ def test_batch_objects_and_columns_agree(columns: Columns) -> None:
     for kind, u, v, w, t in rows:
         if kind == Kind.INSERT:
             batch.insert(int(u), int(v), float(w), int(t))
+        elif kind == Kind.SET:
+            batch.set(int(u), int(v), float(w), int(t))
         elif kind == Kind.DELETE:
             batch.delete(int(u), int(v), int(t))
         elif kind == Kind.ADD_VERTEX:
@@ -225,15 +228,15 @@ def test_batch_objects_and_columns_agree(columns: Columns) -> None:
         else:
             batch.remove_vertex(int(u), int(t))
     made = batch.columns()
-    edges = columns.kind <= Kind.DELETE
+    edges = edge_rows(columns.kind)
     assert_same(made.kind, columns.kind)
     assert_same(made.src, columns.src)
     assert_same(made.dst[edges], columns.dst[edges])
     if len(columns):
         assert_same(made.time, columns.time)
-    appended = columns.kind == Kind.INSERT
+    weighted = weighted_rows(columns.kind)
     assert made.weight is not None
-    assert_same(made.weight[appended], columns.weight[appended].astype(np.float64))
+    assert_same(made.weight[weighted], columns.weight[weighted].astype(np.float64))
 
 
 def test_an_append_around_empty_segments(device: str) -> None:

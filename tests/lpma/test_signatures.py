@@ -19,6 +19,7 @@ import numpy as np
 
 import lpma
 from lpma import Columns, Kind
+from lpma.batch.columns import edge_rows
 
 SEVERAL: dict[str, int] = {}  # kernels that need more than one signature, and how many
 FEW, SMALL, LARGE = 3, 500, 40_000  # operations
@@ -81,7 +82,7 @@ def _update(graph: Any, rng: Any, n: int, form: Any) -> None:
     graph.apply(Columns.validated(kind, u[:few], steps, None, np.arange(few)))
     if graph.has_times:
         graph.expire(few // 2)
-    updates = (kind < Kind.EXPIRE) & (kind != Kind.REMOVE_VERTEX)
+    updates = edge_rows(kind) | (kind == Kind.ADD_VERTEX)
     weights = rng.random(few)
     graph.apply(
         Columns.validated(kind[updates], u[:few][updates], v[:few][updates], weights[updates], 9)

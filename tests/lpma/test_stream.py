@@ -61,6 +61,16 @@ class Stream(RuleBasedStateMachine):
         self.g.insert(np.full(n, u), np.full(n, v), np.array(quarters) / 4, time)
         self.model.insert(u, v, np.array(quarters) / 4, time)
 
+    @rule(quarters=st.lists(st.integers(-4, 20), min_size=1, max_size=300), seed=st.integers(0, 99))
+    def set_what_is_there(self, quarters: list[int], seed: int) -> None:
+        """A batch that only sets: edges that are there, and a few others."""
+        n, rng = len(quarters), np.random.default_rng(seed)
+        keys = np.array([*sorted(self.model.state), (1, 2), (2, 2), (4, 40)], np.uint32)
+        src, dst = keys[rng.integers(0, len(keys), n)].T
+        weight = np.array(quarters) / 4 if seed % 2 else np.abs(quarters) / 4 + 1
+        for graph in (self.g, self.model):
+            graph.set(src, dst, weight, seed)
+
     @rule(share=st.sampled_from([0.2, 0.7, 1.0]), seed=st.integers(0, 2**32))
     def delete_what_is_there(self, share: float, seed: int) -> None:
         keys = np.array(sorted(self.model.state), np.uint32).reshape(-1, 2)

@@ -138,7 +138,7 @@ def test_what_a_refused_batch_would_not_have_changed_does_not_count(device: str)
 
 def _columns(rng: np.random.Generator, size: int, span: int, hot: float, queries: bool) -> Columns:
     """Mostly appends of whatever is hard to add up; the share `hot` of them to one edge."""
-    kind = rng.choice([Kind.INSERT] * 8 + [Kind.DELETE], size).astype(np.uint8)
+    kind = rng.choice([Kind.INSERT] * 8 + [Kind.SET, Kind.DELETE], size).astype(np.uint8)
     if queries:
         kind[rng.random(size) < 0.02] = Kind.EDGE
     src, dst = rng.integers(0, span, (2, size))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lpma import Columns, Kind
+from lpma.batch.columns import query_rows
 
 N = 8
 MARKS = {"ids_resolved": True, "expiry_expanded": True, "unvalidated": True, "checked": True}
@@ -53,4 +54,4 @@ def assert_carried(made: Columns, given: Columns, rows: Any, but: tuple[str, ...
         else:
             assert new is old, name
     assert len(made) == len(picked)
-    assert made.num_queries == int((made.kind >= Kind.EDGE).sum())
+    assert made.num_queries == int(query_rows(made.kind).sum())

@@ -55,10 +55,11 @@ def in_all(stream: Stream) -> list[int]:
 
 
 def random_record(rng: np.random.Generator, number: int, partitions: int) -> bytes:
-    """A few edges, put in or taken out, whose sources this partition owns."""
+    """A few edges, put in, set or taken out, whose sources this partition owns."""
     rows = int(rng.integers(1, 5))
     owned = np.flatnonzero(owners_of(np.arange(32 * partitions), partitions) == number)
     src = rng.choice(owned[:6], rows)
     dst = rng.integers(0, 12, rows)
-    kind = rng.choice([Kind.INSERT, Kind.INSERT, Kind.DELETE], rows).astype(np.uint8)
-    return ingest.encode_updates(src, dst, rng.integers(1, 9, rows) / 4, None, kind)
+    kind = rng.choice([Kind.INSERT, Kind.INSERT, Kind.DELETE, Kind.SET], rows).astype(np.uint8)
+    weight = np.maximum(rng.integers(-1, 9, rows), kind != Kind.SET) / 4
+    return ingest.encode_updates(src, dst, weight, None, kind)

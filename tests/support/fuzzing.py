@@ -147,6 +147,8 @@ def corpus() -> list[tuple[str, bytes]]:
         ("dense", updates([1, 2, 3], [4, 5, 6], *columns, producer="p", seq=3)),
         ("dense", updates([1, 2], [4, 5])),
         ("dense", row(1, 2, 0.5, 99, Kind.DELETE, producer="p", seq=3)),
+        ("dense", updates([1, 2], [4, 5], [0.5, -1.0], None, [11, 0])),
+        ("dense", row(1, 2, 0.5, 99, Kind.SET)),
         ("dense", row(7, kind=Kind.REMOVE_VERTEX)),
         ("dense", msgpack.packb([1, 2, 0.5, 99])),
         ("dense", query("q", Kind.HOPS, 5, steps=2, reply="replies", deadline=10**12)),

@@ -133,6 +133,7 @@ def _forms(rng: np.random.Generator, n: int) -> Iterator[Columns]:
     yield Columns.edges(Kind.INSERT, src, dst, weight.astype(np.float32), np.arange(n))
     yield Columns.edges(Kind.INSERT, src.tolist(), int(dst[0]), weight, 5)
     yield lpma.Batch.from_columns(kind, src, dst, weight, np.arange(n))
+    yield Columns.edges(Kind.SET, src, dst, weight, np.arange(n))
     yield Columns.edges(Kind.DELETE, src[: n // 2 + 1], dst[: n // 2 + 1], None, None)
     yield decode(encode_updates(src, dst, weight, np.arange(n), kind))
     yield decode(encode_updates(dst, src))
@@ -141,10 +142,11 @@ def _forms(rng: np.random.Generator, n: int) -> Iterator[Columns]:
 
 
 def _mixed(rng: np.random.Generator, n: int, predecessors: bool) -> Columns:
-    queries = [kind for kind in Kind if kind >= Kind.EDGE]
+    queries = [kind for kind in Kind if Kind.EDGE <= kind <= Kind.VERTEX]
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
-    kinds = [Kind.INSERT] * 40 + [Kind.DELETE] * 8 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    kinds = [Kind.INSERT] * 40 + [Kind.SET] * 8 + [Kind.DELETE] * 8
+    kinds += [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
     kind = rng.choice(kinds + queries, n).astype(np.uint8)
     src, dst = rng.integers(0, 1 << 11, (2, n))
     dst[kind == Kind.HOPS] = 1

@@ -12,6 +12,7 @@ import numpy as np
 import ingest
 from ingest import Fields
 from lpma import Edges, Kind, Neighbors
+from lpma.batch.columns import OF_EDGES, WEIGHTED
 from tests.support.stream_model import SavedModel
 
 JSON = Fields("user", "item", time="at", kind="what")
@@ -33,7 +34,7 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
         rows = int(rng.integers(1, 7))
         if form < 4:
             time = at[:rows] if rng.random() < 0.8 else None
-            kind = rng.choice([0, 0, 0, 1, 2, 3], rows).astype(np.uint8)
+            kind = rng.choice([0, 0, 0, 1, 2, 3, 11], rows).astype(np.uint8)
             origin: Any = {"producer": "p", "seq": int(rng.integers(0, i + 1))} if form == 3 else {}
             data = ingest.encode_updates(
                 src[:rows], dst[:rows], None, time, kind, names=True, **origin
@@ -42,7 +43,7 @@ def random_records(rng: np.random.Generator, count: int) -> list[bytes]:
         elif form < 6:
             records.append(ingest.encode_row(src[0], dst[0], None, at[0], names=True))
         elif form < 8:
-            what = ["append", "delete", "remove_vertex"][int(rng.integers(0, 3))]
+            what = ["append", "delete", "remove_vertex", "set"][int(rng.integers(0, 4))]
             value: dict[str, Any] = {"user": src[0], "at": at[0], "what": what}
             if what != "remove_vertex":
                 value["item"] = dst[0]
@@ -126,13 +127,15 @@ def serial(records: list[bytes], late: str = "apply", max_lateness: int = 0) -> 
             continue
         newest = reached
         for kind, src, dst, _, weight in kept:
-            to_id = number if kind in (Kind.INSERT, Kind.ADD_VERTEX) else known_number
+            to_id = number if kind in (*WEIGHTED, Kind.ADD_VERTEX) else known_number
             u = to_id(src)
-            v = to_id(dst) if kind <= Kind.DELETE else 0
+            v = to_id(dst) if kind in OF_EDGES else 0
             if kind == Kind.INSERT:
                 model.insert(u, v, weight, 0)
             elif kind == Kind.DELETE:
                 model.delete(u, v, 0)
+            elif kind == Kind.SET:
+                model.set(u, v, weight, 0)
             else:
                 (model.add_vertices if kind == Kind.ADD_VERTEX else model.remove_vertices)([u], 0)
             out.operations += 1

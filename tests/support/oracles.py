@@ -53,6 +53,9 @@ class ModelGraph:
     def insert(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = 0) -> None:
         self._update(Kind.INSERT, src, dst, weight, time)
 
+    def set(self, src: Any, dst: Any, weight: Any = 1.0, time: Any = 0) -> None:
+        self._update(Kind.SET, src, dst, weight, time)
+
     def delete(self, src: Any, dst: Any, time: Any = 0) -> None:
         self._update(Kind.DELETE, src, dst, 0.0, time)
 
@@ -78,7 +81,7 @@ class ModelGraph:
         answers = []
         columns = (rows.kind, rows.src, rows.dst, weight, time)
         for kind, u, v, w, t in zip(*(column.tolist() for column in columns), strict=True):
-            if kind >= Kind.EDGE:
+            if Kind.EDGE <= kind <= Kind.VERTEX:
                 answers.append(self._query(kind, u, v))
             else:
                 self._operate(kind, u, v, w, t)
@@ -91,6 +94,8 @@ class ModelGraph:
     def _operate(self, kind: int, u: int, v: int, weight: float, time: int) -> None:
         if kind == Kind.INSERT:
             self._append(self._key(u, v), weight, time)
+        elif kind == Kind.SET:
+            self._set(self._key(u, v), weight, time)
         elif kind == Kind.DELETE:
             self._unchanged.delete_absent += self._key(u, v) not in self.state
             self.state.pop(self._key(u, v), None)
@@ -127,6 +132,17 @@ class ModelGraph:
             del self.state[key]
         else:
             self.state[key] = (after, time)
+
+    def _set(self, key: Key, given: float, time: int) -> None:
+        """Exactly this weight and time, whatever was there; 0 or less: no edge."""
+        was_there = self.state.pop(key, None) is not None
+        weight = given if self.weight_dtype is None else self._rounded(given)
+        if weight > 0:
+            self.state[key] = (1.0 if self.weight_dtype is None else weight, time)
+        elif not was_there and weight == 0 and given != 0:
+            self._unchanged.underflow += 1
+        elif not was_there:
+            self._unchanged.not_positive += 1
 
     def _rounded(self, weight: float) -> float:
         assert self.weight_dtype is not None

@@ -117,10 +117,10 @@ def updates(rng: np.random.Generator) -> list[tuple[str, Columns]]:
 
 def mixed(rng: np.random.Generator, n: int, predecessors: bool, stays: bool = False) -> Columns:
     """stays: nothing in it keeps a device from answering while the batch lies beside the store."""
-    queries = [kind for kind in Kind if kind >= Kind.EDGE]
+    queries = [kind for kind in Kind if Kind.EDGE <= kind <= Kind.VERTEX]
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
-    kinds = [Kind.INSERT] * 20 + [Kind.DELETE] * 4 + [Kind.ADD_VERTEX] + queries
+    kinds = [Kind.INSERT] * 20 + [Kind.SET] * 4 + [Kind.DELETE] * 4 + [Kind.ADD_VERTEX] + queries
     kind = rng.choice(kinds, n).astype(np.uint8)
     if stays:
         kind[kind == Kind.VERTEX] = Kind.EDGE

@@ -19,6 +19,7 @@ from lpma.engine.stores import Stores
 from tests.support.strategies import Config, ids, times
 
 INSERT, DELETE, ADD, REMOVE = range(4)
+SET = int(lpma.Kind.SET)
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Operation:
     def do(self, graph: Any) -> None:
         if self.kind == INSERT:
             graph.insert(self.u, self.v, self.weight, self.time)
+        elif self.kind == SET:
+            graph.set(self.u, self.v, self.weight, self.time)
         elif self.kind == DELETE:
             graph.delete(self.u, self.v, self.time)
         elif self.kind == ADD:
@@ -46,7 +49,7 @@ WEIGHTS = (1.0, 0.25, 3.0, 0.0, -0.25, -1.0, -7.0, 1e-50, 2.0**24, 1e30, -1e30, 
 
 
 def operations() -> st.SearchStrategy[Operation]:
-    kinds = st.sampled_from([INSERT] * 8 + [DELETE] * 3 + [ADD] * 2 + [REMOVE])
+    kinds = st.sampled_from([INSERT] * 8 + [SET] * 3 + [DELETE] * 3 + [ADD] * 2 + [REMOVE])
     return st.builds(Operation, kinds, ids(), ids(), st.sampled_from(WEIGHTS), times())
 
 
@@ -54,7 +57,9 @@ def many(seed: int, n: int, span: int, deletes: float) -> list[Operation]:
     """Operations from a seed, with few loops and few vertices by themselves."""
     rng = np.random.default_rng(seed)
     kind = np.where(rng.random(n) < deletes, DELETE, INSERT)
-    kind[rng.random(n) < 0.03] = ADD
+    rare = rng.random(n)
+    kind[rare < 0.03] = ADD
+    kind[rare > 0.85] = SET
     u, v = rng.integers(0, span, (2, n))
     weight, time = rng.integers(-4, 25, n) / 4, rng.integers(0, 50, n)
     rows = (kind, u, v, weight, time)

@@ -114,12 +114,12 @@ class SlowBackend(SlowShapes, SlowReads, Defaults):
         keys = []
         for place in range(len(columns)):
             kind, u, v = (int(c[place]) for c in (columns.kind, columns.src, columns.dst))
-            if kind <= Kind.DELETE or kind == Kind.EXPIRE:
+            if kind in (Kind.INSERT, Kind.SET, Kind.DELETE, Kind.EXPIRE):
                 ahead, back = u << 32 | v, v << 32 | u
                 keys.append((back if direction == REVERSE else ahead, place))
                 if direction == BOTH and u != v:
                     keys.append((back, place))
-            elif kind < Kind.EDGE and direction != REVERSE:
+            elif kind in (Kind.ADD_VERTEX, Kind.REMOVE_VERTEX) and direction != REVERSE:
                 keys.append((u << 32 | LOW, place))
         if implied is not None:
             keys += zip(implied[0].tolist(), implied[1].tolist(), strict=True)

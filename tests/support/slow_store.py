@@ -177,6 +177,12 @@ def operate(
         return ((0.0, time) if key & LOW == LOW else None), None
     if kind == Kind.EXPIRE:
         return (None, EXPIRED) if state is not None and state[1] < time else (state, None)
+    if kind == Kind.SET:
+        d = weight if dtype is None else float(dtype.type(weight))
+        if d > 0:
+            return (0.0 if dtype is None else d, time), None
+        why = UNDERFLOW if d == 0 and weight != 0 else NOT_POSITIVE
+        return None, why if state is None else None
     if kind != Kind.INSERT:
         return None, DELETE_ABSENT if kind == Kind.DELETE and state is None else None
     if dtype is None:

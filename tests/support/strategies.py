@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 LIMITS = (0, 2**31, 2**32 - 2)
 IDS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 40, 2**31 - 1, 2**31, 2**32 - 2)
 STRATEGIES = ("bottom-up", "top-down", "hybrid")
-UPDATES = (Kind.INSERT, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+UPDATES = (Kind.INSERT, Kind.SET, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
 QUERIES = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.HOPS, Kind.DEGREE, Kind.VERTEX)
 
 
@@ -93,8 +93,9 @@ def times() -> st.SearchStrategy[int]:
 def batches(
     draw: st.DrawFn, queries: tuple[Kind, ...] = (), max_size: int = 30, expires: bool = False
 ) -> Columns:
-    """A drawn batch: mostly appends, and with `queries` about a third of those."""
-    kinds = [Kind.INSERT] * 8 + [Kind.DELETE] * 3 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+    """A drawn batch: mostly insertions, and with `queries` about a third of those."""
+    kinds = [Kind.INSERT] * 8 + [Kind.SET] * 3 + [Kind.DELETE] * 3
+    kinds += [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
     kinds += [Kind.EXPIRE] * 2 if expires else []
     kinds += [queries[i % len(queries)] for i in range(6)] if queries else []
     row = st.tuples(st.sampled_from(kinds), ids(), ids(), st.integers(-64, 64), times())
@@ -130,6 +131,7 @@ class Burst:
         rare = rng.random(n)
         kind[rare < 0.01] = Kind.ADD_VERTEX
         kind[(rare > 0.01) & (rare < 0.015)] = Kind.REMOVE_VERTEX
+        kind[rare > 0.85] = Kind.SET
         if queries:
             asked = rng.random(n) < 0.05
             kind[asked] = rng.choice(queries, int(asked.sum()))

@@ -85,10 +85,10 @@ def random_records(
             rows = int(rng.integers(1, 9))
             src, dst = rng.integers(0, vertices, (2, rows))
             weight = rng.integers(-8, 9, rows) / 4
-            kind = rng.choice([0, 0, 0, 0, 1, 2, 3], rows)
+            kind = rng.choice([0, 0, 0, 0, 1, 2, 3, 11, 11], rows)
             records.append(ingest.encode_updates(src, dst, weight, None, kind))
         elif form < 5:
-            records.append(ingest.encode_row(u, v, w))
+            records.append(ingest.encode_row(u, v, w, kind=[Kind.INSERT, Kind.SET][i % 2]))
         elif form < 6:
             records.append(rng.bytes(5))
         else:

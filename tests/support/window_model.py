@@ -87,6 +87,8 @@ class WindowModel:
         if self.bound is not None and time < self.bound and not self.arrival:
             self.late += 1
         weight = 1.0 if op.weight is None else op.weight
+        if op.kind is Kind.SET:
+            self.edges.pop((op.u, op.v), None)
         if (op.u, op.v) in self.edges:
             weight += self.edges[op.u, op.v][0]
             if weight < 0:
@@ -120,8 +122,8 @@ def records(draw: st.DrawFn, when: Any = times, weights: Any = None, most: int =
     """Lists of operations, a record each."""
     vertex = st.integers(0, 4)
     weight = weights if weights is not None else st.sampled_from([None, 1.0, 0.5, -0.5, -2.0])
-    update = st.builds(Op, st.sampled_from([Kind.INSERT] * 4 + [Kind.DELETE]), vertex, vertex,
-                       weight, st.none())  # fmt: skip
+    kind = st.sampled_from([Kind.INSERT] * 4 + [Kind.SET] * 2 + [Kind.DELETE])
+    update = st.builds(Op, kind, vertex, vertex, weight, st.none())
     asked = st.builds(lambda u, v: [Op(Kind.EDGE, u, v)], vertex, vertex)
     expiry = st.builds(lambda t: [Op(Kind.EXPIRE, time=t)], when)
     untimed = st.lists(update, min_size=1, max_size=3)

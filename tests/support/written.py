@@ -11,7 +11,7 @@ from ingest import PartitionedSink, decode_record, encode_updates
 from lpma import Kind
 from tests.support.shards import apply
 
-KINDS = [Kind.INSERT] * 12 + [Kind.DELETE] * 5 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
+KINDS = [Kind.INSERT] * 12 + [Kind.SET, Kind.DELETE] * 4 + [Kind.ADD_VERTEX, Kind.REMOVE_VERTEX]
 
 
 class Written:
@@ -33,8 +33,9 @@ class Written:
         kind = self._rng.choice([int(k) for k in KINDS], count).astype(np.uint8)
         ends = self._rng.integers(0, len(self.names), (2, count)).tolist()
         src, dst = ([self.names[i] for i in end] for end in ends)
+        weight = self._rng.integers(0, 9, count) / 4
         time = np.arange(count) + self._time
         self._time += count
-        record = encode_updates(src, dst, time=time, kind=kind, names=self._named)
+        record = encode_updates(src, dst, weight, time, kind, names=self._named)
         self.sink.produce_many("updates", [record])
         apply(self.graph, decode_record(record, names=self._named))

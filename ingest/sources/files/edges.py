@@ -141,7 +141,7 @@ def read_edges(
     header: whether the first line names the columns. separator: of the fields, " " for blanks.
     names: whether vertices go by names, which are text or integers of 64 bits; otherwise they go by
     numbers below 2^32 - 1. kind: the column that says what a row does, in words ("append" or
-    "insert", "delete", "add_vertex", "remove_vertex") or numbers of `lpma.Kind`; it is never
+    "insert", "delete", "set", "add_vertex", "remove_vertex") or numbers of `lpma.Kind`; it is never
     guessed. kinds: its words → these. decimal, thousands: the marks within weights. time_unit: of
     times that are numbers, which become milliseconds; "auto": by their size; None: they stay as
     they are. Times that are dates become milliseconds since 1970. bipartite: whether sources and

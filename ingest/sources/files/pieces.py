@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lpma.arguments.arrow import as_numpy
 from lpma.arrays import rows_of
-from lpma.batch.columns import Columns, Kind
+from lpma.batch.columns import EXPIRE, UPDATES, Columns
 
 from ...errors import SourceError
 from ...formats.kinds import UPDATE_KINDS
@@ -27,9 +27,7 @@ Value = Columns | Rejected
 Vertices = Callable[[], Array]  # those that a file has, with or without an edge, once it is read
 
 _KINDS = ", ".join(
-    f"{kind:d} {word.replace('_', ' ')}"
-    for word, kind in UPDATE_KINDS.items()
-    if kind < Kind.EXPIRE
+    f"{kind:d} {word.replace('_', ' ')}" for word, kind in UPDATE_KINDS.items() if kind != EXPIRE
 )
 
 
@@ -145,9 +143,9 @@ def _find_faults(table: Mapping[str, Any], reading: Reading, faults: Faults) -> 
         inside = np.abs(table["time"]) < 2.0**53
         note(faults, ~inside, "time: outside 64 bits in milliseconds")
     if "kind" in table:
-        inside = (table["kind"] >= 0) & (table["kind"] <= int(Kind.REMOVE_VERTEX))
-        if "time" in table and not reading.named:  # an expiry names no vertex
-            inside |= table["kind"] == int(Kind.EXPIRE)
+        inside = np.isin(table["kind"], UPDATES)
+        if "time" not in table or reading.named:  # an expiry names no vertex
+            inside &= table["kind"] != EXPIRE
         note(faults, ~inside, f"kind: {_KINDS}")
 
 

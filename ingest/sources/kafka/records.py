@@ -65,20 +65,24 @@ class PartitionRecords(Fetcher.PartitionRecords):
             if batch.magic < 2:
                 for record in batch:
                     self.next_fetch_offset = record.offset + 1
-                    yield polled(partition, record.offset, record.value, record.timestamp or 0)
+                    yield polled(
+                        partition, record.offset, record.value, record.timestamp or 0,
+                        record.key or b"",
+                    )  # fmt: skip
                 continue
             self.leader_epoch = batch.leader_epoch
             if not self._is_skipped(batch):
                 data, places = _places(batch, partition)
-                offsets, times, starts, stops = places
+                offsets, times, *_ = places
                 if batch.timestamp_type == LOG_APPEND_TIME:
                     times = np.full_like(times, batch.max_timestamp)
                 at = int(np.searchsorted(offsets, self.fetch_offset))
                 while at < len(offsets):
                     stop = stretch_of(places, at, self._most)
                     self.next_fetch_offset = int(offsets[stop - 1]) + 1
-                    found = _values(data, starts[at:stop], stops[at:stop], times[at:stop])
-                    yield polled(partition, int(offsets[at]), found, int(times[stop - 1]))
+                    found = _values(data, times[at:stop], *(it[at:stop] for it in places[2:]))
+                    yield polled(partition, int(offsets[at]), found[0], int(times[stop - 1]),
+                                 found[1])  # fmt: skip
                     at = stop
             # The last offset of a batch stays when compaction removes its last record.
             self.next_fetch_offset = batch.next_offset
@@ -95,11 +99,15 @@ class PartitionRecords(Fetcher.PartitionRecords):
         return bool(batch.is_control_batch)
 
 
-def _values(data: bytes, starts: Any, stops: Any, times: Any) -> bytes | Values | None:
-    """One value, or many; None: a record without one."""
+def _values(
+    data: bytes, times: Any, starts: Any, stops: Any, key_starts: Any, key_stops: Any
+) -> tuple[bytes | Values | None, bytes]:
+    """One value (None: a record without one) and its key, or many, with theirs."""
     if len(starts) > 1:
-        return Values(data, starts, stops, times)
-    return data[starts[0] : stops[0]] if starts[0] >= 0 else None
+        keys = Values(data, key_starts, key_stops) if key_stops.any() else None
+        return Values(data, starts, stops, times, keys), b""
+    value = data[starts[0] : stops[0]] if starts[0] >= 0 else None
+    return value, data[key_starts[0] : key_stops[0]]
 
 
 def _places(batch: Any, partition: Partition) -> tuple[bytes, Places]:

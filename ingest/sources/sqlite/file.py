@@ -3,12 +3,15 @@
     info        key, value                            "cluster": a uuid made at creation
     topics      name, id, partitions                  id: a uuid, new when a topic is re-created
     partitions  key, topic, number, first, next       offsets kept are first … next − 1
-    records     id, part, offset, value, time         part: a partition's key; time: when it was
-                                                      written, ms since 1970 (0: by format 1)
+    records     id, part, offset, value, time, key    part: a partition's key; time: when it was
+                                                      written, ms since 1970 (0: by format 1);
+                                                      value: the empty text, not bytes, of a record
+                                                      without one; key: of format 3, or NULL
 
 Tricks: the file says whose it is (`application_id`) and in which format (`user_version`), so a file
 of something else is refused before anything is written to it. Format 1 had no times; it becomes
-format 2 where it is opened.
+format 2 where it is opened. Format 2 has no keys; it becomes format 3 with the first record that
+has one, or no value, so that a log without stays readable by older releases.
 
 A log appears whole, or not at all, however many processes make it and whenever they die:
 
@@ -57,7 +60,8 @@ from ...errors import SourceError
 
 MEMORY = ":memory:"  # instead of a path: a log of one process, in no file
 _APPLICATION = 0x4C504D41  # "LPMA"
-_FORMAT = 2
+_FORMAT = 2  # of a new file
+_WITH_KEYS = 3
 _SIDE_FILES = ("-wal", "-journal")  # of SQLite, which it would apply to whatever has the name
 # On macOS SQLite syncs as far as `lpma.host.sync` only if it is told to; elsewhere this is nothing.
 _FULL_SYNCS = ("PRAGMA fullfsync = 1", "PRAGMA checkpoint_fullfsync = 1")
@@ -75,6 +79,7 @@ _SCHEMA = (
     " UNIQUE (part, offset))",
 )
 _TO_FORMAT_2 = "ALTER TABLE records ADD COLUMN time INTEGER NOT NULL DEFAULT 0"
+_TO_FORMAT_3 = "ALTER TABLE records ADD COLUMN key BLOB"
 
 Execute = Callable[..., sqlite3.Cursor]
 
@@ -93,6 +98,7 @@ class LogFile:
     def __init__(self, path: str, timeout: float, writable: bool = True) -> None:
         self.path = path
         self._is_unchanged: Callable[[], bool] = lambda: True
+        self._has_keys = False
         self._lock = threading.RLock()
         if path != MEMORY and not os.path.exists(path):
             raise NoLog(_missing(path))
@@ -135,11 +141,23 @@ class LogFile:
                 if self.one("PRAGMA user_version") == (1,):  # no other process was faster
                     run(_TO_FORMAT_2)
                     run("PRAGMA user_version = 2")
-        elif version != _FORMAT:
+        elif version not in (_FORMAT, _WITH_KEYS):
             mended = ": one start with write permission brings it up to date"
             raise SourceError(
                 f"{self.path}: a log of another format than {_FORMAT}{mended * (version == 1)}"
             )
+
+    def has_keys(self, run: Execute) -> bool:
+        """Whether records may have keys. Another process may have changed that."""
+        if not self._has_keys:
+            self._has_keys = run("PRAGMA user_version").fetchone() == (_WITH_KEYS,)
+        return self._has_keys
+
+    def add_keys(self, run: Execute) -> None:
+        """Let records have keys from now on. REQUIRES: a transaction that writes."""
+        if not self.has_keys(run):
+            run(_TO_FORMAT_3)
+            run(f"PRAGMA user_version = {_WITH_KEYS}")
 
     def one(self, statement: str, *values: Any) -> Any:
         with self._errors():

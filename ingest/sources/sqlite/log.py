@@ -49,7 +49,7 @@ from ...types import (
 from ..base import Identity, Log, LogWriter, check_offset, check_written
 from ..chosen import Chosen, readable
 from .file import MEMORY, Execute, LogFile, NoLog, make_log
-from .order import SMALL_BYTES, Start, queries_ahead, records_from, run_from
+from .order import SMALL_BYTES, Start, polled, queries_ahead, records_from, run_from
 
 MAX_PARTITIONS = 1024
 MAX_RECORD_BYTES = MAX_REPLY_BYTES  # replies are the largest records there are
@@ -187,34 +187,62 @@ class SqliteLog(Closing, Log, LogWriter):
 
     # Writing ---------------------------------------------------------------------------------
 
-    def produce(self, topic: str, value: bytes, partition: int = 0) -> int:
+    def produce(
+        self, topic: str, value: bytes | None, partition: int = 0, *, key: bytes | None = None
+    ) -> int:
         """Append one record durably; its offset. See `produce_many`."""
-        return self.produce_many(topic, [value], partition).start
+        keys = None if key is None else [key]
+        return self.produce_many(topic, [value], partition, keys=keys).start
 
-    def produce_many(self, topic: str, values: Sequence[bytes], partition: int = 0) -> range:
+    def produce_many(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        partition: int = 0,
+        *,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> range:
         """Append records in one transaction, so all or none, durable when this returns; their
-        offsets. Raises SourceError on an unknown topic or partition, a record above 32 MiB, and
+        offsets. A value may be None, as in Kafka; keys: one for each, or None.
+        Raises SourceError on an unknown topic or partition, a record above 32 MiB, and
         when the file cannot be written (then nothing was)."""
         place = Partition(topic, partition)
-        return self.produce_parts({place: values})[place]
+        return self.produce_parts({place: values}, None if keys is None else {place: keys})[place]
 
-    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Partition, range]:
+    def produce_parts(
+        self,
+        parts: Mapping[Partition, Sequence[bytes | None]],
+        keys: Mapping[Partition, Sequence[bytes | None]] | None = None,
+    ) -> dict[Partition, range]:
         """As `produce_many`, to several partitions in one transaction: a reader sees all of it or
         nothing. It is read in the order of `parts`."""
-        for values in parts.values():
+        keyed = bool(keys)
+        for partition, values in parts.items():
             for value in values:
-                if not isinstance(value, bytes) or len(value) > MAX_RECORD_BYTES:
+                keyed = keyed or value is None
+                if value is not None and not _is_record(value):
                     raise SourceError(f"a record is bytes, at most {MAX_RECORD_BYTES} of them")
+            own = (keys or {}).get(partition, ())
+            if own and len(own) != len(values):
+                raise SourceError(f"{len(own)} keys of {len(values)} records: give one for each")
+            if not all(key is None or _is_record(key) for key in own):
+                raise SourceError(f"a key is bytes, at most {MAX_RECORD_BYTES} of them")
         file, places = self._made(), {}
         now = time.time_ns() // 1_000_000
         with file.transaction() as run:
+            if keyed:
+                file.add_keys(run)
+            columns = f"part, offset, value, time{', key' * keyed}"
+            marks = "?, ?, ?, ?, ?" if keyed else "?, ?, ?, ?"
             for partition, values in parts.items():
                 key, _, start = bounds_of(run, *partition)
                 offsets = range(start, start + len(values))
-                file.database.executemany(
-                    "INSERT INTO records (part, offset, value, time) VALUES (?, ?, ?, ?)",
-                    ((key, at, value, now) for at, value in zip(offsets, values, strict=True)),
+                own = (keys or {}).get(partition) or [None] * len(values)
+                rows = (
+                    (key, at, "" if value is None else value, now, *([its_key] if keyed else ()))
+                    for at, value, its_key in zip(offsets, values, own, strict=True)
                 )
+                file.database.executemany(f"INSERT INTO records ({columns}) VALUES ({marks})", rows)
                 run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
                 places[partition] = offsets
         with suppress(OSError):
@@ -285,14 +313,15 @@ class SqliteLog(Closing, Log, LogWriter):
             return polled
 
     def _one_by_one(self, run: Execute, starts: Starts, max_records: int) -> list[Polled]:
-        return records_from(run, starts, max_records, self.max_bytes)
+        keyed = self._file.has_keys(run)
+        return records_from(run, starts, max_records, self.max_bytes, keyed)
 
     def _many(self, run: Execute, starts: Starts, max_records: int) -> list[Polled]:
         """As a list where a single partition has something to read."""
         if len(starts) == 1:
             ((partition, start),) = starts.items()
             most = min(max_records, self.max_bytes // self._longest)
-            found = run_from(run, partition, start, most)
+            found = run_from(run, partition, start, most, self._file.has_keys(run))
             if found is not None:
                 assert isinstance(found.value, Values)
                 self._longest = max(1, found.value.longest)
@@ -349,7 +378,7 @@ class SqliteLog(Closing, Log, LogWriter):
                 "SELECT value, time FROM records WHERE part = ? AND offset = ?", key, offset
             )
             if row is not None:
-                found[partition] = Polled(partition, offset, *row)
+                found[partition] = polled(partition, offset, *row)
         return found
 
     def known_ends(self) -> dict[Partition, int]:
@@ -384,6 +413,10 @@ class SqliteLog(Closing, Log, LogWriter):
         if self._chosen.are_all:
             return bounds
         return {place: bound for place, bound in bounds.items() if place in self._chosen}
+
+
+def _is_record(value: object) -> bool:
+    return isinstance(value, bytes) and len(value) <= MAX_RECORD_BYTES
 
 
 def _check_topic(name: str, partitions: int) -> None:

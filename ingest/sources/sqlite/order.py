@@ -16,11 +16,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 
 from ...formats.records import MAX_QUERY_BYTES, is_query
-from ...types import Partition, Polled, Values
+from ...types import NO_VALUE, Partition, Polled, Values
 from .file import Execute
 
 AHEAD_BYTES = 1 << 20  # some 130,000 operations in columns
@@ -30,42 +31,57 @@ RECORD_BYTES = 64  # what a record counts for besides its value: a row takes as 
 Start = tuple[int, int]  # (key of a partition, offset read next)
 
 
+def polled(partition: Partition, offset: int, value: Any, time: int, key: Any = None) -> Polled:
+    """A record as `poll` returns it, of what lies in the file: see `file.py`."""
+    return Polled(partition, offset, NO_VALUE if value == "" else value, time, key or b"")
+
+
 def records_from(
-    run: Execute, starts: Mapping[Partition, Start], max_records: int, max_bytes: int
+    run: Execute, starts: Mapping[Partition, Start], max_records: int, max_bytes: int, keyed: bool
 ) -> list[Polled]:
-    """The next records of these partitions in the order of their commits."""
+    """The next records of these partitions in the order of their commits. keyed: whether they may
+    have keys."""
     partitions = {key: partition for partition, (key, _) in starts.items()}
     cursors = [
         run(
-            "SELECT id, part, offset, value, time FROM records "
+            f"SELECT id, part, offset, value, time, {'key' if keyed else 'NULL'} FROM records "
             "WHERE part = ? AND offset >= ? ORDER BY offset LIMIT ?",
             (*start, max_records),
         )
         for start in starts.values()
     ]
-    polled: list[Polled] = []
+    found: list[Polled] = []
     size = 0
-    for _, key, offset, value, written in heapq.merge(*cursors):
-        if len(polled) == max_records or (polled and size + len(value) > max_bytes):
+    for _, part, offset, value, written, key in heapq.merge(*cursors):
+        if len(found) == max_records or (found and size + len(value) > max_bytes):
             break
         size += len(value)
-        polled.append(Polled(partitions[key], offset, value, written))
+        found.append(polled(partitions[part], offset, value, written, key))
     for cursor in cursors:
         cursor.close()
-    return polled
+    return found
 
 
-def run_from(run: Execute, partition: Partition, start: Start, most: int) -> Polled | None:
-    """At most so many of the next records of this partition together, up to one that is not small;
-    None if there are less than two.
+def run_from(
+    run: Execute, partition: Partition, start: Start, most: int, keyed: bool
+) -> Polled | None:
+    """At most so many of the next records of this partition together, up to one that is not small,
+    or has no value; None if there are less than two. keyed: whether they may have keys.
 
     Idea: SQLite is asked for the bytes of all, in lines, and for their lengths: to ask for each
     takes three times as long. Ids and offsets rise together, so whichever it goes by, it comes by
     the records in order."""
     key, first = start
-    data, lengths = run(
-        "SELECT CAST(group_concat(CASE WHEN length(value) <= ? THEN value END, x'0A') AS BLOB), "
-        "group_concat(length(value)) FROM records WHERE part = ? AND offset BETWEEN ? AND ?",
+    lengths_of = "group_concat(length(value))"
+    columns = ["CAST(group_concat(CASE WHEN length(value) <= ?1 THEN value END, x'0A') AS BLOB)"]
+    if keyed:
+        length = "CASE typeof(value) WHEN 'text' THEN ?1 + 1 ELSE length(value) END"
+        lengths_of = f"group_concat({length})"
+        columns += ["CAST(group_concat(ifnull(key, x''), x'0A') AS BLOB)",
+                    "group_concat(ifnull(length(key), 0))"]  # fmt: skip
+    columns.insert(1, lengths_of)
+    data, lengths, *of_keys = run(
+        f"SELECT {', '.join(columns)} FROM records WHERE part = ?2 AND offset BETWEEN ?3 AND ?4",
         (SMALL_BYTES, key, first, first + most - 1),
     ).fetchone()
     if lengths is None:
@@ -78,7 +94,11 @@ def run_from(run: Execute, partition: Partition, start: Start, most: int) -> Pol
     last = run(
         "SELECT time FROM records WHERE part = ? AND offset = ?", (key, first + len(sizes) - 1)
     ).fetchone()
-    return Polled(partition, first, Values.in_lines(data or b"", sizes), *last)
+    values = Values.in_lines(data or b"", sizes)
+    if of_keys:
+        values.keys = Values.in_lines(of_keys[0], np.fromstring(of_keys[1], np.int64, sep=","))
+        values.keys = values.keys[: len(sizes)] if values.keys.longest else None
+    return Polled(partition, first, values, *last)
 
 
 def queries_ahead(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import address
-from ...batch.columns import MAX_OPERATIONS, Columns, Kind
+from ...batch.columns import MAX_OPERATIONS, WEIGHTED, Columns, Kind
 from ...cpu.threads import cuts, run_all
 from ...pma.counters import REASONS, Stats
 from ...pma.strategy import TOP_DOWN
@@ -96,10 +96,10 @@ class NumbaBackend(Defaults):
     ) -> StagedBatch:
         """Columns are read where they lie, if they are contiguous."""
         weight, one_kind = columns.weight, columns.one_kind
-        # Most batches append or delete throughout, and most of those with positive weights.
+        # Most batches insert, set or delete throughout, and most of those with positive weights.
         kind = np.ascontiguousarray(columns.kind) if one_kind is None else KINDS[one_kind]
         weights = ONE if weight is None else np.ascontiguousarray(weight)
-        plain = one_kind == Kind.INSERT and (weight is None or _are_positive(weights, weight_dtype))
+        plain = one_kind in WEIGHTED and (weight is None or _are_positive(weights, weight_dtype))
         counts = self.unchanged if plain else NO_COUNTS
         return StagedBatch(kind, weights, np.ascontiguousarray(time), counts)
 

@@ -33,7 +33,7 @@ class BatchView(NamedTuple):
     """A batch's columns, by place: as long as the batch, or one entry and a step of 0, where every
     operation has the same value.
 
-    A batch is plain if all operations append positive weights: then nothing needs to be read to
+    A batch is plain if all operations add positive weights, or all set them: then nothing needs to be read to
     know the outcome of a run, and the mover alone folds. `plain` is 0, or the address of what it
     counts then: the operations that change nothing, see fold.py."""
 

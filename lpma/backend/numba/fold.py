@@ -52,7 +52,7 @@ from .batch_view import (
 )
 
 _INSERT, _DELETE, _ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
-_EXPIRE = int(Kind.EXPIRE)
+_EXPIRE, _SET = int(Kind.EXPIRE), int(Kind.SET)
 
 FOLDED, PRESENT, ABSENT = range(3)  # the outcomes of a batch's runs
 
@@ -100,6 +100,12 @@ def apply_operation(
                 if d <= 0 and why == CHANGED:
                     why = NOT_POSITIVE
                 present, weight = d > 0, d
+    elif kind == _SET:
+        given = operation_weight(batch, p)
+        weight = rounded(v, given)
+        if not present and weight <= 0:
+            why = UNDERFLOW if given != 0 and weight == 0 else NOT_POSITIVE
+        present = weight > 0
     elif kind == _EXPIRE:
         if present and time < load_i64(batch.time + p * batch.time_step):
             present, why = False, EXPIRED
@@ -163,8 +169,9 @@ def insert_run(v: View, batch: BatchView, rows: Rows, row: int, hi: int, to: Slo
     end = _run_end(rows, row, hi)
     if end == row + 1:  # most runs: what is inserted is what the operation brings
         place = row_place(rows, row)
-        appends = load_u8(batch.kind + place * batch.kind_step) == _INSERT
-        weight = operation_weight(batch, place) if appends else 0.0
+        kind = load_u8(batch.kind + place * batch.kind_step)
+        weighted = kind == _INSERT or kind == _SET
+        weight = operation_weight(batch, place) if weighted else 0.0
         time = load_i64(batch.time + place * batch.time_step)
     else:
         _, weight, time = fold(v, batch, rows, row, end, False, 0.0, 0, batch.plain)
@@ -179,17 +186,18 @@ def is_plain(batch: BatchView) -> bool:
 
 @inlined
 def append_plain(v: View, batch: BatchView, rows: Rows, lo: int, hi: int, at: Slot) -> None:
-    """Append rows lo … hi - 1 of a plain batch to the slots of their leaf at `at`, where those that
+    """Put rows lo … hi - 1 of a plain batch into the slots of their leaf at `at`, where those that
     insert have a slot kept free each, of weight 0. Row by row, also within a run, so that no branch
     depends on what a row does or on where a run ends."""
     inserts, position = ZERO, ZERO
+    sets = load_u8(batch.kind) == _SET
     for row in range(lo, hi):
         action, key, place = row_action(rows, row), row_key(rows, row), row_place(rows, row)
         position = position if action == SKIP else row_position(rows, row) + inserts
         inserts += np.int64(action == INSERT)
         to = advance(v, at, position)
         store_u64(to[0], key)
-        before = read_weight(v, to)
+        before = 0.0 if sets else read_weight(v, to)
         weight = rounded(v, before + rounded(v, operation_weight(batch, place)))
         write_value(v, to, weight, load_i64(batch.time + place * batch.time_step))
         if v.weight_bytes and weight == before:
@@ -222,7 +230,7 @@ def unchanged_at(tally: Array) -> int:
 @inlined
 def outcome_of_all(batch: BatchView) -> int:
     """The outcome of every run, whatever is stored, if all operations of a batch are the same:
-    appending positive weights, or deleting. Else FOLDED."""
+    adding or setting positive weights, or deleting. Else FOLDED."""
     if batch.plain:
         return PRESENT
     if batch.kind_step:
@@ -279,7 +287,7 @@ def settle_run(
 
 @inlined
 def settle_append(rows: Rows, row: int, slot: int) -> int:
-    """What settle_run does if all operations append, except for the tally, and without a branch on
+    """What settle_run does if the batch is plain, except for the tally, and without a branch on
     whether the edge is new, which nothing could predict."""
     set_position(rows, row, slot >> 1)
     set_action(rows, row, WRITE if slot & 1 else INSERT)

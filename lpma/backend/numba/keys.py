@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
-from ...batch.columns import FIRST_QUERY, Kind
+from ...batch.columns import DELETE as DELETE_EDGE
+from ...batch.columns import EXPIRE, FIRST_QUERY, LAST_QUERY, SET
 from ...cpu.instructions import load_u8, load_u32
 from ...cpu.jit import ZERO, compiled, inlined
 from ...pma.keys import HALF
@@ -19,7 +20,11 @@ from ..values import BOTH, DELETE, INSERT, REVERSE
 from .addressing import MARKER
 from .batch_view import Rows, row_action, row_key
 
-_DELETE, _EXPIRE = int(Kind.DELETE), int(Kind.EXPIRE)
+
+@inlined
+def names_an_edge(kind: int) -> bool:
+    """Whether an operation that is no query is on the edge (src, dst)."""
+    return kind <= DELETE_EDGE or kind == SET or kind == EXPIRE
 
 
 @compiled
@@ -33,11 +38,11 @@ def write_keys(
     n = lo
     for row in range(lo, hi):
         kind = load_u8(kinds + row * kind_step)
-        if kind >= FIRST_QUERY:
+        if FIRST_QUERY <= kind <= LAST_QUERY:
             continue
         u = np.uint64(load_u32(src + row * 4))
         v = np.uint64(load_u32(dst + row * 4))
-        if kind > _DELETE and kind != _EXPIRE:
+        if not names_an_edge(kind):
             if direction != REVERSE:
                 keys[n], places[n] = (u << HALF) | MARKER, row
                 n += 1

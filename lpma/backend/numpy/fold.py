@@ -16,7 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...batch.columns import FIRST_OTHER, FIRST_QUERY, MAX_OPERATIONS, Columns, Kind
+from ...batch.columns import (
+    MAX_OPERATIONS,
+    Columns,
+    Kind,
+    edge_rows,
+    query_rows,
+)
 from ...pma.counters import DELETE_ABSENT, EXPIRED, NOT_POSITIVE, REASONS, ROUNDED_OFF, UNDERFLOW
 from ...pma.keys import HALF, LOW, keys_of
 from ..degrees import Degrees, degrees_of
@@ -47,8 +53,8 @@ def key_rows(columns: Columns, direction: int, implied: Implied | None) -> KeyRo
     kind, places = columns.kind, np.arange(len(columns))
     src, dst = columns.src.astype(np.uint64), columns.dst.astype(np.uint64)
     if not columns.edges_only:
-        of_edge = (kind < FIRST_OTHER) | (kind == Kind.EXPIRE)
-        wanted = of_edge if direction == REVERSE else kind < FIRST_QUERY
+        of_edge = edge_rows(kind) | (kind == Kind.EXPIRE)
+        wanted = of_edge if direction == REVERSE else ~query_rows(kind)
         of_edge, places, src, dst = of_edge[wanted], places[wanted], src[wanted], dst[wanted]
         dst[~of_edge] = LOW
     keys = keys_of(dst, src) if direction == REVERSE else keys_of(src, dst)
@@ -178,24 +184,26 @@ def _applied(
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """(present, weight, time) of keys after one operation each, from those before; and the reason
     for which it changed nothing, REASONS if it did."""
-    appends, expires, why = kind == Kind.INSERT, kind == Kind.EXPIRE, np.full(len(kind), REASONS)
+    inserts, expires, why = kind == Kind.INSERT, kind == Kind.EXPIRE, np.full(len(kind), REASONS)
+    brings = inserts | (kind == Kind.SET)
+    adds = inserts & present
     if weighted:
         with np.errstate(over="ignore"):  # past the largest number is infinite, on all backends
-            total = np.where(present, weight + d, d)
-        positive, idle = np.where(present, total >= 0, d > 0), expires
-        why[appends & ~present & (d <= 0)] = NOT_POSITIVE
-        why[appends & present & (d != 0) & (total == weight)] = ROUNDED_OFF
-        why[appends & (given != 0) & (d == 0)] = UNDERFLOW
+            total = np.where(adds, weight + d, d)
+        positive, idle = np.where(adds, total >= 0, d > 0), expires
+        why[brings & ~present & (d <= 0)] = NOT_POSITIVE
+        why[adds & (d != 0) & (total == weight)] = ROUNDED_OFF
+        why[(adds | (brings & ~present)) & (given != 0) & (d == 0)] = UNDERFLOW
     else:
-        total, positive, idle = weight, d > 0, expires | (appends & (d == 0))
-        why[appends & ((d == 0) | ((d < 0) & ~present))] = NOT_POSITIVE
+        total, positive, idle = weight, d > 0, expires | (inserts & (d == 0))
+        why[(inserts & (d == 0)) | (brings & (d <= 0) & ~present)] = NOT_POSITIVE
     ages = expires & present & (was_time < time)
     why[(kind == Kind.DELETE) & ~present] = DELETE_ABSENT
     why[ages] = EXPIRED
-    after = np.where(appends, positive, kind == Kind.ADD_VERTEX)
+    after = np.where(brings, positive, kind == Kind.ADD_VERTEX)
     return (
         np.where(idle, present & ~ages, after),
-        np.where(idle, weight, np.where(appends, total, weight.dtype.type(0))),
+        np.where(idle, weight, np.where(brings, total, weight.dtype.type(0))),
         np.where(idle, was_time, time),
         why,
     )

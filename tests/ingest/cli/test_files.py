@@ -355,6 +355,14 @@ def test_what_a_row_does_by_options(tmp_path: Path) -> None:
     for command, *kinds in ways:
         run(*saving(command, path, store, "--kind", "op", *kinds))
         assert lpma.Graph.load(store, "cpu").num_edges == 1
+    store.unlink()
+    path.write_text("src,dst,w,op\n1,2,5,follow\n1,3,5,follow\n1,2,7,rate\n1,3,0,rate\n")
+    words = "follow=insert,rate=set"
+    run("load", path, store, "--weight", "w", "--kind", "op", "--kind-map", words)
+    graph = lpma.Graph.load(store, "cpu")
+    edge = graph.edge(1, 2)
+    assert edge is not None
+    assert (edge.weight, graph.num_edges) == (7.0, 1)
     run("load", path, store, "--kind", "op", "--kind-map", "follow", status=2)
     run("load", path, store, "--decimal", ",,", status=2)
 

@@ -100,15 +100,19 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
 def test_a_log_of_json_with_words_for_kinds_and_a_unit_of_times(tmp_path: Path) -> None:
     path, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     with ingest.SqliteLog(path) as log:
-        for word, item in (("follow", 2), ("follow", 3), ("unfollow", 2)):
-            value = {"user": 1, "item": item, "at": 1_700_000_000, "op": word}
+        for word, item in (("follow", 2), ("follow", 3), ("unfollow", 2), ("rate", 3)):
+            value = {"user": 1, "item": item, "stars": 5, "at": 1_700_000_000, "op": word}
             log.produce(ingest.types.UPDATES, json.dumps(value).encode())
     fields = ["--source", "user", "--target", "item", "--time", "at", "--kind", "op"]
-    more = ["--time-unit", "s", "--set", "fields.kinds=follow=insert,unfollow=delete"]
+    fields += ["--weight", "stars"]
+    more = ["--time-unit", "s", "--set", "fields.kinds=follow=insert,unfollow=delete,rate=set"]
     found = document("ingest", path, "--checkpoint", checkpoint, *fields, *more)
-    assert (found["operations"], found["edges"], found["rejected"]) == (3, 1, 0)
+    assert (found["operations"], found["edges"], found["rejected"]) == (4, 1, 0)
+    assert document(*("ingest", path), *fields, *more, "--dry-run")["updates"] == {
+        "append": 2, "delete": 1, "set": 1
+    }  # fmt: skip
     (edge,) = document("query", "edge", checkpoint, 1, 3)["results"]
-    assert (edge["found"], edge["time"]) == (True, 1_700_000_000_000)
+    assert (edge["weight"], edge["time"]) == (5.0, 1_700_000_000_000)
     run("ingest", path, "--save", tmp_path / "g", *fields, "--time-unit", "auto", status=1)
 
 

@@ -35,8 +35,9 @@ END = 5  # the epoch behind all that was written
 PARTITIONS = 4
 IDS = st.integers(0, 7)
 NAMES = st.sampled_from(["ann", "bob", "5", 5, 2**64 - 1, -3, "żółć"])
-KINDS = st.sampled_from([Kind.INSERT] * 6 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX])
-TIMED = st.sampled_from([Kind.INSERT] * 6 + [Kind.DELETE, Kind.REMOVE_VERTEX] + [Kind.EXPIRE] * 2)
+OTHERS = [Kind.DELETE, Kind.SET, Kind.SET, Kind.REMOVE_VERTEX]
+KINDS = st.sampled_from([Kind.INSERT] * 6 + OTHERS + [Kind.ADD_VERTEX])
+TIMED = st.sampled_from([Kind.INSERT] * 6 + OTHERS + [Kind.EXPIRE] * 2)
 
 
 def written(rows: list[Any], names: bool, path: Any, **options: Any) -> list[list[bytes]]:
@@ -226,12 +227,13 @@ def test_an_expiry_survives_a_kill(tmp_path: Path, shards: int) -> None:
 
 def test_an_edge_touched_in_the_batch_has_its_new_time_at_an_expiry() -> None:
     u = vertex_of(0, 2)
-    kinds = [Kind.INSERT, Kind.EXPIRE, Kind.INSERT, Kind.EXPIRE]
-    graph = SharedGraph.of(2)(device="cpu")
-    graph.insert([u, u, u], [1, 2, 3], time=[10, 90, 10])
-    batch = Columns.validated(kinds, [u, 0, u, 0], [1, 0, 2, 0], None, [50, 20, 5, 20])
-    graph.apply(batch)
-    assert content(graph)[0] == {(u, 1): (2.0, 50)}
+    for kind, weight in ((Kind.INSERT, 2.0), (Kind.SET, 1.0)):
+        kinds = [kind, Kind.EXPIRE, kind, Kind.EXPIRE]
+        graph = SharedGraph.of(2)(device="cpu")
+        graph.insert([u, u, u], [1, 2, 3], time=[10, 90, 10])
+        batch = Columns.validated(kinds, [u, 0, u, 0], [1, 0, 2, 0], None, [50, 20, 5, 20])
+        graph.apply(batch)
+        assert content(graph)[0] == {(u, 1): (weight, 50)}
 
 
 def test_an_expiry_is_no_update_that_a_graph_is_as_of() -> None:
@@ -275,7 +277,7 @@ def test_a_row_in_a_wrong_partition_is_a_dead_letter(tmp_path: Path, many: bool)
     assert "PartitionedSink" in letters[2].reason
 
 
-@pytest.mark.parametrize("kind", [Kind.INSERT, Kind.DELETE, Kind.ADD_VERTEX])
+@pytest.mark.parametrize("kind", [Kind.INSERT, Kind.DELETE, Kind.SET, Kind.ADD_VERTEX])
 @pytest.mark.parametrize("partitions", [1, 4, 300])
 def test_what_belongs_passes(kind: Kind, partitions: int) -> None:
     number = int(owners_of([7], partitions)[0])

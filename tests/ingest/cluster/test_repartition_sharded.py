@@ -20,6 +20,7 @@ from ingest.cluster import repartition as module
 from ingest.cluster import repartition_source as source_module
 from ingest.cluster.repartition_state import FILE
 from lpma import Kind
+from lpma.batch.columns import OF_EDGES
 from tests.ingest.cluster.repartitioning import P, one_of, polled_of, sharded
 from tests.support.shards import Content
 
@@ -40,11 +41,12 @@ class Stream:
         self.added: set[Any] = set()
         vertices = NAMES if names else IDS
         for time in range(1, COUNT + 1):
-            kind = rng.choice([Kind.INSERT] * 3 + [Kind.DELETE, Kind.ADD_VERTEX])
+            kind = rng.choice([Kind.INSERT] * 3 + [Kind.DELETE, Kind.ADD_VERTEX, Kind.SET])
             if removals and rng.random() < 0.05:
                 kind = Kind.REMOVE_VERTEX
             u, v, weight = rng.choice(vertices), rng.choice(vertices), rng.randint(1, 8) / 2
-            is_edge = kind in (Kind.INSERT, Kind.DELETE)
+            weight = 0.0 if kind is Kind.SET and rng.random() < 0.2 else weight
+            is_edge = kind in OF_EDGES
             dst, w = (v, weight) if is_edge else (None, None)
             record = ingest.encode_row(u, dst, w, time, kind, names=names)
             self.records.append(record)
@@ -55,7 +57,9 @@ class Stream:
     def _operate(self, kind: Kind, u: Any, v: Any, weight: float, time: int) -> None:
         if kind == Kind.INSERT:
             self.edges[u, v] = self.edges.get((u, v), (0.0, 0))[0] + weight, time
-        elif kind == Kind.DELETE:
+        elif kind == Kind.SET and weight > 0:
+            self.edges[u, v] = weight, time
+        elif kind in (Kind.DELETE, Kind.SET):
             self.edges.pop((u, v), None)
         elif kind == Kind.ADD_VERTEX:
             self.added.add(u)

@@ -20,6 +20,7 @@ from ingest.cluster.routing import Direction, Part, split
 from ingest.cluster.topics import in_topic
 from ingest.types import Names
 from lpma import Columns, Kind
+from lpma.batch.columns import OF_EDGES
 from lpma.sharding import owners_of
 from tests.conftest import soak
 from tests.support.shards import MemorySink, applied, apply, content, joined, turned_round
@@ -27,7 +28,7 @@ from tests.support.shards import MemorySink, applied, apply, content, joined, tu
 IDS = st.integers(0, 9)
 TEXT = st.sampled_from(["ann", "bob", "5", "żółć", "c" * 40])
 NAMES = st.one_of(st.integers(-3, 5), st.sampled_from([2**40, 2**64 - 1]), TEXT)
-KINDS = st.sampled_from([0, 0, 0, 0, 0, 1, 2, 3])
+KINDS = st.sampled_from([0, 0, 0, 0, 0, 1, 2, 3, 11, 11])
 
 
 @st.composite
@@ -167,7 +168,7 @@ def rows_in(part: Part) -> Iterator[tuple[int, ...]]:
     kinds = np.zeros(len(part.src), np.uint8) if part.kind is None else part.kind
     assert (part.weight == part.time * 2).all(), "a row's fields stay together"
     for k, u, v, place in zip(kinds, part.src, part.dst, part.time, strict=True):
-        ends = (int(u), int(v)) if k < Kind.ADD_VERTEX else (int(u),)
+        ends = (int(u), int(v)) if k in OF_EDGES else (int(u),)
         yield (int(k), *ends, int(place))
 
 

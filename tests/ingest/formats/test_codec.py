@@ -23,7 +23,8 @@ vertices = st.integers(0, 2**32 - 2)
 weights = st.floats(-1e30, 1e30, allow_nan=False)
 times = st.integers(-(2**63), 2**63 - 1)
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=16)
-updates = st.lists(st.tuples(vertices, vertices, weights, times, st.integers(0, 3)), max_size=20)
+kinds = st.sampled_from([Kind.INSERT, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.SET])
+updates = st.lists(st.tuples(vertices, vertices, weights, times, kinds), max_size=20)
 
 
 def packed(**fields: Any) -> bytes:
@@ -149,7 +150,9 @@ BAD = {
         weight=np.array([1, np.nan], "<f8").tobytes(), kind=bytes([0, 1])
     ),
     "the marker in a column": columns_of(dst=b"\xff" * 8),
-    "a query in a column": columns_of(kind=bytes([0, 4])),
+    "an untimed expiry in a column": columns_of(kind=bytes([0, 4])),
+    **{f"query {kind} in a column": columns_of(kind=bytes([11, kind])) for kind in range(5, 11)},
+    "a kind past the last": columns_of(kind=bytes([0, 12])),
     "a kind past all": columns_of(kind=bytes([0, 99])),
     "an unknown query": packed(query="path", id="a", src=1),
     "a query for an update": packed(query="append", id="a", src=1, dst=1),

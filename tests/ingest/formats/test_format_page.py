@@ -20,7 +20,7 @@ from ingest.formats import records, replies, results
 from ingest.formats.kinds import WORDS
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
-from lpma.batch.columns import Kind
+from lpma.batch.columns import OF_EDGES, Kind
 from lpma.sharding import hash_names
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
@@ -56,7 +56,7 @@ def record_said(record: Record) -> str:
     batch, ends = record.batch, record.names or record.batch
     rows = []
     for i, kind in enumerate(map(Kind, batch.kind.tolist())):
-        vertices = [ends.src[i], ends.dst[i]] if kind < Kind.ADD_VERTEX else [ends.src[i]]
+        vertices = [ends.src[i], ends.dst[i]] if kind in OF_EDGES else [ends.src[i]]
         vertices = [] if kind is Kind.EXPIRE else vertices
         words = [WORDS[kind], *map(name_said, vertices)]
         words += [] if batch.weight is None else ["weight", batch.weight[i]]

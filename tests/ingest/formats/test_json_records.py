@@ -35,11 +35,12 @@ def content(record: Record) -> list[Any]:
 @given(
     st.integers(0, 2**32 - 2), st.integers(0, 2**32 - 2),
     st.none() | st.floats(-1e30, 1e30) | st.integers(-(10**9), 10**9),
-    st.none() | st.integers(-(2**63), 2**63 - 1), st.sampled_from(["append", "delete", None]),
+    st.none() | st.integers(-(2**63), 2**63 - 1),
+    st.sampled_from(["append", "delete", "set", None]),
 )  # fmt: skip
 def test_fields_are_those_of_the_row(u: int, v: int, w: Any, t: Any, kind: Any) -> None:
     record = decode({"user": u, "item": v, "score": w, "at": t, "event": kind})
-    expected = Kind.DELETE if kind == "delete" else Kind.INSERT
+    expected = {"delete": Kind.DELETE, "set": Kind.SET}.get(kind, Kind.INSERT)
     assert content(record) == [expected, u, v, w, t]
 
 
@@ -51,6 +52,8 @@ def test_other_fields_are_ignored_and_defaults_stand_in() -> None:
     assert content(decode({"user": 1, "item": 2, "score": 4}, fields)) == [0, 1, 2, 4, None]
     deleting = Fields(default_kind="delete", default_weight=3.0)
     assert content(decode({"src": 1, "dst": 2}, deleting)) == [1, 1, 2, None, None]
+    setting = Fields(default_kind="set", default_weight=3.0)
+    assert content(decode({"src": 1, "dst": 2}, setting)) == [Kind.SET, 1, 2, 3.0, None]
     gone = decode({"user": 1, "event": "remove_vertex"})
     assert content(gone)[:2] == [Kind.REMOVE_VERTEX, 1]
     assert content(decode(b' {"user":1,"item":2}\r\n')) == [0, 1, 2, None, None]
@@ -152,12 +155,13 @@ def test_the_last_of_a_repeated_field_counts_and_whole_floats_are_integers() -> 
 def test_paths_words_producers_and_times() -> None:
     fields = Fields(
         "after.user.id", "after.item", time="at", kind="op", producer="who", seq="n",
-        time_unit="s", kinds={"follow": "append", "unfollow": "delete"},
+        time_unit="s", kinds={"follow": "append", "unfollow": "delete", "upsert": "set"},
     )  # fmt: skip
     given = {"after": {"user": {"id": 3}, "item": 4}, "at": 7, "op": "unfollow", "who": "a", "n": 1}
     record = decode(given, fields)
     assert content(record) == [Kind.DELETE, 3, 4, None, 7000]
     assert (record.producer, record.seq) == ("a", 1)
+    assert decode({**given, "op": "upsert"}, fields).batch.kind == Kind.SET
     dated = decode({**given, "at": "2019-10-01 00:00:07 UTC"}, fields)
     assert content(dated)[4] == 1569888007000
     flat = {"after.user.id": 5, "after": {"user": {"id": 3}, "item": 4}}

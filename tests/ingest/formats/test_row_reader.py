@@ -16,23 +16,24 @@ from ingest import Fields, Partition
 from ingest.formats.row_reader import RowReader, RowReaders, as_columns, in_runs, with_names
 from ingest.types import Names, Polled, Values
 from lpma import Kind
-from lpma.batch.columns import Columns
+from lpma.batch.columns import WEIGHTED, Columns
 from tests.conftest import soak
 
 PLACE = Partition("t", 0)
 NONE = Fields()
 WIDE = Fields(
     "user", "to.item", "score", "at", "op", "who", "n", time_unit="s", default_weight=2.5,
-    kinds={"follow": "append", "unfollow": "delete", "delete": "add_vertex"},
+    kinds={"follow": "append", "unfollow": "delete", "delete": "add_vertex", "put": "set"},
 )  # fmt: skip
 FLAT = Fields("user", "item", "score", "at", "op")
+SETS = Fields("user", "item", "score", kind="op", default_kind="set", default_weight=3.0)
 ADDS = Fields("user", "item", time="at", time_unit="us", default_kind="delete")
 NESTED = Fields("a.b", "a", "a.b.c", "d.e", "d.f")  # of which some lie within others
 OURS = Fields(time="at", time_unit="s", default_weight=0.5)  # the ends by our own names
 PLAIN = Fields(weight="weight", time_unit="us")
 TURNED = Fields("dst", "query.src", "weight", kind="src")  # which give them another meaning
 SWAPPED = Fields("user", "item", kind="op", kinds={"append": "delete"})
-MAPPINGS = {"wide": WIDE, "flat": FLAT, "adds": ADDS, "nested": NESTED, "ours": OURS,
+MAPPINGS = {"wide": WIDE, "flat": FLAT, "sets": SETS, "adds": ADDS, "nested": NESTED, "ours": OURS,
             "plain": PLAIN, "turned": TURNED, "swapped": SWAPPED, "none": None}  # fmt: skip
 
 Row = tuple[Any, ...]
@@ -56,7 +57,7 @@ def rows_of(batch: Columns, ends: Names | Columns) -> list[Row]:
     u, v = (np.asarray(end).tolist() for end in (ends.src, ends.dst))
     columns = [batch.kind.tolist(), u, v, weight.tolist(), times]
     return [
-        (kind, u, v, w if kind == Kind.INSERT else 1.0, t)
+        (kind, u, v, w if kind in WEIGHTED else 1.0, t)
         for kind, u, v, w, t in zip(*columns, strict=True)
     ]
 
@@ -98,7 +99,9 @@ times = st.one_of(
     st.sampled_from(["2020-01-01", "2019-10-01 00:00:07 UTC", "1970-01-01T00:00:00.5+02:00",
                      "7", "soon"]),
 )  # fmt: skip
-kinds = st.sampled_from(["append", "delete", "add_vertex", "follow", "unfollow", "edge", "", 0])
+kinds = st.sampled_from(
+    ["append", "delete", "set", "add_vertex", "follow", "unfollow", "put", "edge", "", 0, 11]
+)
 sources, seqs = st.sampled_from(["s", "", "x" * 65, 5]), st.one_of(st.integers(0, 9), integers, odd)
 MEANT = {"src": vertices, "dst": vertices, "weight": weights, "time": times, "kind": kinds,
          "source": sources, "seq": seqs}  # fmt: skip
@@ -256,6 +259,32 @@ def test_rows_are_read(form: str, names: bool) -> None:
     for at in rng.integers(0, 500, 40).tolist():
         values.insert(at, bad[at % 4])
     assert check(values, fields, names) == 500
+
+
+@pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
+@pytest.mark.parametrize("form", ["ours", "of JSON", "mapped"])
+def test_sets_are_read_like_appends(form: str, names: bool) -> None:
+    """Among appends and deletions, with weights and without: all as columns, none by itself."""
+    rng = np.random.default_rng(4)
+    values, expected = [], []
+    words = {"append": Kind.INSERT, "delete": Kind.DELETE, "put": Kind.SET, "set": Kind.SET}
+    for word, u, v in zip(rng.choice(list(words), 300), *rng.integers(0, 9, (2, 300)), strict=True):
+        w = float(rng.normal()) if rng.random() < 0.6 else None
+        if form == "ours":
+            values.append(ingest.encode_row(u, v, w, kind=words[word], names=names))
+        else:
+            row = {"user": int(u), "to": {"item": int(v)}, "score": w, "op": str(word)}
+            row["op"] = {"append": "follow", "delete": "unfollow"}.get(word, word)
+            values.append(json.dumps(row).encode() if form == "of JSON" else msgpack.packb(row))
+        absent = 1.0 if form == "ours" else WIDE.default_weight
+        kind = words[word]
+        expected.append((kind, u, v, (absent if w is None else w) if kind in WEIGHTED else 1.0))
+    fields = None if form == "ours" else WIDE
+    assert check(values, fields, names) == 300
+    (stretch,) = RowReader(fields, names).stretches(Values.of(values))
+    assert stretch.rows is not None
+    rows = with_names(stretch.rows, stretch.ends)
+    assert [row[:4] for row in rows_of(rows, rows)] == expected
 
 
 @pytest.mark.soak

@@ -17,7 +17,8 @@ from ingest import Pipeline, Reply, SqliteLog
 from ingest.pipeline import intake
 from ingest.sources.sqlite import order
 from ingest.types import QUERIES, Polled
-from lpma import Batch, Columns, Kind
+from lpma import Batch, Columns
+from lpma.batch.columns import query_rows
 from tests.conftest import soak
 from tests.support.serving import flood, sent
 from tests.support.stream_model import SavedModel, random_query, same_answer
@@ -104,7 +105,7 @@ def test_queries_read_first_take_a_tenth_of_the_time(
     class Slow(SavedModel):
         def apply(self, batch: Batch | Columns) -> list[Any]:
             assert isinstance(batch, Columns)
-            now[0] += cost_ms if (batch.kind >= Kind.EDGE).any() else 10
+            now[0] += cost_ms if query_rows(batch.kind).any() else 10
             return super().apply(batch)
 
     backlog(log, 400)
@@ -265,7 +266,7 @@ class _Run:
             batch = self.batches[version]
             for i in range(len(batch)):
                 answers = oracle.apply(batch.rows(i, i + 1))
-                if batch.kind[i] >= Kind.EDGE:
+                if query_rows(batch.kind[i]):
                     for reply in next(replied):
                         assert reply.version == version
                         assert same_answer(reply.answer, answers[0])

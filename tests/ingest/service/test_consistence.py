@@ -26,7 +26,9 @@ from tests.support.serving import answered
 from tests.support.stream_model import SavedModel, same_answer
 
 VERTICES = 8
-UPDATES = (Kind.INSERT, Kind.INSERT, Kind.INSERT, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX)
+UPDATES = (
+    Kind.INSERT, Kind.INSERT, Kind.SET, Kind.SET, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX
+)  # fmt: skip
 QUERIES = (Kind.EDGE, Kind.SUCCESSORS, Kind.PREDECESSORS, Kind.DEGREE, Kind.VERTEX, Kind.HOPS)
 
 vertex = st.integers(0, VERTICES - 1)
@@ -62,6 +64,8 @@ class Oracle:
             for kind, u, v, w in self._rows[self._done : batch.total_operations]:
                 if kind == Kind.INSERT:
                     self._model.insert(u, v, w / 4)
+                elif kind == Kind.SET:
+                    self._model.set(u, v, w / 4)
                 elif kind == Kind.DELETE:
                     self._model.delete(u, v)
                 elif kind == Kind.ADD_VERTEX:

@@ -16,6 +16,7 @@ import pytest
 
 import ingest
 from ingest import Pipeline, SqliteLog
+from ingest.formats.kinds import WORDS
 from lpma.batch.columns import Columns
 from tests.conftest import soak
 from tests.support.killed_service import POINTS, Origin, Service
@@ -27,7 +28,6 @@ from .http import ask
 CLIENTS = 3
 VERTICES = 6  # of each client, which has them for itself: the others' order is no matter
 GIVE_UP_S = 600.0  # only ends a hang
-KINDS = ("append", "delete", "add_vertex", "remove_vertex")
 
 
 class Client:
@@ -58,7 +58,7 @@ class Client:
         rows, low = int(self._rng.integers(1, 5)), VERTICES * self._number
         src, dst = low + self._rng.integers(0, VERTICES, (2, rows))
         weight = self._rng.integers(-8, 9, rows) / 4
-        kind = self._rng.choice([0, 0, 0, 0, 1, 2, 3], rows)
+        kind = self._rng.choice([0, 0, 0, 0, 1, 2, 3, 11, 11], rows)
         return Columns.validated(kind, src, dst, weight, None)
 
     def _send(self, seq: int, columns: Columns) -> None:
@@ -94,7 +94,7 @@ def _as_json(source: str, seq: int, c: Columns) -> tuple[str, bytes, str]:
 
     body = {
         "src": c.src.tolist(), "dst": c.dst.tolist(), "weight": c.weight.tolist(),  # type: ignore[union-attr]
-        "kind": [KINDS[kind] for kind in c.kind.tolist()], "source": source, "seq": seq,
+        "kind": [WORDS[kind] for kind in c.kind.tolist()], "source": source, "seq": seq,
     }  # fmt: skip
     return "/v1/updates", json.dumps(body).encode(), "application/json"
 

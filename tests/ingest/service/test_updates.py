@@ -31,6 +31,7 @@ from ingest.service.context import Context, Limits
 from ingest.service.update_codecs import Producer, Stream, records_of
 from ingest.service.writer import UpdateWriter
 from lpma import Kind
+from lpma.batch.columns import UPDATES, edge_rows, weighted_rows
 from tests.ingest.service.conftest import Standstill
 from tests.support.asgi import Answered, call
 from tests.support.stream_model import weighted
@@ -114,6 +115,35 @@ def test_one_row_of_each_kind(serve_stream: Serve) -> None:
     assert post(served, ROWS[0], query="?wait=applied").status == 200
     graph = served.context.graph
     assert graph.has_vertices([1, 2, 5, 7]).tolist() == [True, True, True, False]
+
+
+SETS = {
+    "a row": (JSON, b'{"src": 1, "dst": 2, "weight": 0.25, "kind": "set", "time": 9}'),
+    "a line": (LINES, b'{"src": 1, "dst": 2, "weight": 0.25, "kind": "set", "time": 9}\n'),
+    "words": (JSON, b'{"src": [1], "dst": [2], "weight": [0.25], "time": [9], "kind": ["set"]}'),
+    "numbers": (JSON, b'{"src": [1], "dst": [2], "weight": [0.25], "time": [9], "kind": [11]}'),
+    "the log's own": (MSGPACK, ingest.encode_updates([1], [2], [0.25], [9], [Kind.SET])),
+    "a row of the log": (MSGPACK, ingest.encode_row(1, 2, 0.25, 9, Kind.SET)),
+    "arrow": (ARROW, arrow(pyarrow.table(
+        {"src": [1], "dst": [2], "weight": [0.25], "time": [9], "kind": ["set"]}))),
+    "arrow of numbers": (ARROW, arrow(pyarrow.table(
+        {"src": [1], "dst": [2], "weight": [0.25], "time": [9], "kind": [11]}))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("records", ["msgpack", "JSON"])
+@pytest.mark.parametrize("form", SETS)
+def test_a_set_of_every_form(serve_stream: Serve, form: str, records: str) -> None:
+    served = serve_stream(settings={} if records == "msgpack" else {"records": FIELDS})
+    given = {"src": [1, 1], "dst": [2, 3], "weight": [5.0, 5.0], "time": [7, 8]}
+    assert post(served, given).status == 202
+    content_type, body = SETS[form]
+    assert post(served, body, content_type, "?wait=applied").status == 200
+    found = served.context.graph.edges([1, 1], [2, 3])
+    assert (found.weights.tolist(), found.times.tolist()) == ([0.25, 5.0], [9, 8])  # type: ignore[union-attr]
+    gone = {"src": 1, "dst": 3, "weight": 0, "kind": "set"}
+    assert post(served, gone, query="?wait=applied").status == 200
+    assert served.context.graph.edges([1, 1], [2, 3]).found.tolist() == [True, False]
 
 
 EXPIRIES = {
@@ -231,6 +261,8 @@ WRONG: dict[str, tuple[int, str, Any]] = {
     "a weight that is null": (422, JSON, {"src": [1], "dst": [1], "weight": [None]}),
     "too heavy": (422, JSON, {"src": [1], "dst": [1], "weight": [1e31]}),
     "an unknown kind": (422, JSON, {"src": [1], "dst": [1], "kind": ["drop"]}),
+    "a kind past the last": (422, JSON, {"src": [1], "dst": [1], "kind": [12]}),
+    "a set of one vertex": (422, JSON, {"src": [1], "dst": [None], "kind": ["set"]}),
     "a query's kind": (422, JSON, {"src": [1], "dst": [1], "kind": [int(Kind.EDGE)]}),
     "an unknown field": (422, JSON, {"src": [1], "dst": [1], "color": [1]}),
     "a field twice": (422, JSON, b'{"src": [1], "src": [1], "dst": [1]}'),
@@ -512,7 +544,7 @@ def weights(batch: lpma.Columns) -> list[float]:
     return [1.0] * len(batch) if batch.weight is None else batch.weight.tolist()
 
 
-KINDS = ["append", "delete"]
+KINDS = ["append", "delete", "set"]
 
 
 @settings(max_examples=100, deadline=None)
@@ -525,7 +557,7 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
         return st.lists(value, min_size=rows, max_size=rows)
 
     ends, weights = column(st.integers(0, 9)), column(st.sampled_from([0.0, 1.0, 2.5, -1e30]))
-    times, kinds = column(st.integers(-(2**63), 2**63 - 1)), column(st.integers(0, 4))
+    times, kinds = column(st.integers(-(2**63), 2**63 - 1)), column(st.sampled_from(UPDATES))
     body = {
         "src": data.draw(ends),
         "dst": data.draw(ends),
@@ -553,10 +585,10 @@ def test_json_says_what_msgpack_says(data: Any) -> None:
     assert np.concatenate([one.kind for one in found]).tolist() == batch.kind.tolist()
     src = np.concatenate([one.src for one in found])
     assert src.tolist() == np.where(expires, 0, batch.src).tolist()
-    edges = batch.kind <= Kind.DELETE
+    edges = edge_rows(batch.kind)
     dst = np.concatenate([one.dst for one in found])
     assert dst.tolist() == np.where(edges, batch.dst, 0).tolist()
-    for row in np.flatnonzero(batch.kind == Kind.INSERT):
+    for row in np.flatnonzero(weighted_rows(batch.kind)):
         one = found[row]
         wanted = 1.0 if batch.weight is None else batch.weight[row]
         assert (1.0 if one.weight is None else one.weight[0]) == wanted

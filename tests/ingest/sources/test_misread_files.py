@@ -281,8 +281,11 @@ def test_what_is_asked_about(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "options, kinds",
     [
-        ({"kind": "op"}, [0, 1, 2, 3]),
-        ({"kind": "op", "kinds": {"Append": "delete", "remove_vertex": "insert"}}, [1, 1, 2, 0]),
+        ({"kind": "op"}, [0, 1, 11, 2, 3]),
+        (
+            {"kind": "op", "kinds": {"Append": "set", "remove_vertex": "insert", "set": "delete"}},
+            [11, 1, 1, 2, 0],
+        ),
     ],
 )
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
@@ -290,16 +293,16 @@ def test_kinds_that_are_said(
     tmp_path: Path, form: str, options: dict[str, Any], kinds: list[int]
 ) -> None:
     path = tmp_path / f"a.{form}"
-    words = ["append", "delete", "add_vertex", "remove_vertex"]
+    words = ["append", "delete", "set", "add_vertex", "remove_vertex"]
     if form == "csv":
         path.write_text("src,dst,op\n" + "".join(f"1,{i},{w}\n" for i, w in enumerate(words)))
     elif form == "jsonl":
         path.write_text("".join(f'{{"src":1,"dst":{i},"op":"{w}"}}\n' for i, w in enumerate(words)))
     else:
-        parquet.write_table(pyarrow.table({"src": [1] * 4, "dst": range(4), "op": words}), path)
+        parquet.write_table(pyarrow.table({"src": [1] * 5, "dst": range(5), "op": words}), path)
     if form == "jsonl":  # there only operations with two ends have a dst
-        path.write_text("\n".join(path.read_text().splitlines()[:2]))
-        kinds = kinds[:2]
+        path.write_text("\n".join(path.read_text().splitlines()[:3]))
+        kinds = kinds[:3]
     found = [int(kind) for columns in ingest.read_edges(path, **options) for kind in columns.kind]
     assert found == kinds
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import lpma
 from lpma import Batch, BatchError, Graph, Kind
+from tests.support.strategies import QUERIES
 
 LONG = "u" * 1024
 SOME = ["a", "b", "5", 5, 0, -1, -(2**63), 2**63 - 1, 2**64 - 1, "é", "\0", "a\0", "日本語", LONG]
@@ -36,6 +37,8 @@ class Model:
         """One operation; the answer to a query."""
         if kind == Kind.INSERT:
             self.edges[u, v] = self.edges.get((u, v), 0.0) + 1.0
+        elif kind == Kind.SET:
+            self.edges[u, v] = 1.0
         elif kind == Kind.DELETE:
             self.edges.pop((u, v), None)
         elif kind == Kind.ADD_VERTEX:
@@ -65,7 +68,7 @@ class Model:
 
 def ask(batch: Batch, kind: Kind, u: Any, v: Any) -> None:
     """Put one operation into a batch."""
-    if kind in (Kind.INSERT, Kind.DELETE, Kind.EDGE):
+    if kind in (Kind.INSERT, Kind.SET, Kind.DELETE, Kind.EDGE):
         getattr(batch, kind.name.lower())(u, v)
     elif kind == Kind.HOPS:
         batch.hops(u, 2)
@@ -110,12 +113,12 @@ def test_batches_by_name_agree_with_dictionaries(
         way = data.draw(st.sampled_from(["batch", "columns", "one by one"]))
         expected = [model.apply(*operation) for operation in operations]
         expected = [
-            x for x, (kind, _, _) in zip(expected, operations, strict=True) if kind >= Kind.EDGE
+            x for x, (kind, _, _) in zip(expected, operations, strict=True) if kind in QUERIES
         ]
         if way == "one by one":
             answers = [apply_one(g, *operation) for operation in operations]
             answers = [
-                x for x, (kind, _, _) in zip(answers, operations, strict=True) if kind >= Kind.EDGE
+                x for x, (kind, _, _) in zip(answers, operations, strict=True) if kind in QUERIES
             ]
         elif way == "columns":
             kinds, src, dst = map(list, zip(*operations, strict=True))
@@ -145,6 +148,8 @@ def apply_one(g: Graph, kind: Kind, u: Any, v: Any) -> Any:
     """One operation by itself, of the calls for one."""
     if kind == Kind.INSERT:
         return g.insert(u, v)
+    if kind == Kind.SET:
+        return g.set(u, v)
     if kind == Kind.DELETE:
         return g.delete(u, v)
     if kind == Kind.ADD_VERTEX:
