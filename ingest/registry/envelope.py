@@ -6,10 +6,11 @@ No record of another form begins with the byte 0: as JSON it is none, and as msg
 integer. What the body becomes depends on the schema's kind:
 
     JSON       the body as it stands
-    AVRO       JSON that `avro.py` makes of it, with the fields that the mapping names
+    AVRO       JSON that `avro.py` makes of it, with the fields that the mapping names; many at
+               once are rows that `avro_rows.py` reads, where it can
     others     a dead letter, that says so
 
-So both readers of records, the fast one and the careful one, go on with the same bytes. Avro says
+So both readers of records, the fast one and the careful one, come to the same. Avro says
 itself in which unit a time of a logical type counts, so the mapping's own `time_unit` does not hold
 there: it becomes ms.
 

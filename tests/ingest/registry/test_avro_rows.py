@@ -155,9 +155,13 @@ def plain_of(rows: list[dict[str, Any]], names: bool = True) -> list[bool]:
 
 
 def test_usual_records_are_read_by_their_program() -> None:
-    good = [{}, {"item": "x"}, {"stars": None}, {"tags": {}}, {"note": None}]
+    good: list[dict[str, Any]] = [{}, {"item": "x"}, {"stars": None}, {"tags": {}}, {"note": None}]
     assert plain_of([ROW | each for each in good]) == [True] * 5
-    bad = [{"user": {"id": None, "age": 7}}, {"item": ""}, {"stars": float("nan")}]
+    bad: list[dict[str, Any]] = [
+        {"user": {"id": None, "age": 7}},
+        {"item": ""},
+        {"stars": float("nan")},
+    ]
     assert plain_of([ROW | each for each in bad]) == [False] * 3
     assert plain_of([ROW], names=False) == [False]
 
