@@ -27,6 +27,7 @@ from ingest.formats import kafka_batches
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.records import decode
 from ingest.formats.row_reader import RowReader
+from ingest.registry import avro_rows
 from ingest.types import Partition, Values
 from lpma import Columns, Kind
 from lpma.batch.columns import QUERIES
@@ -309,6 +310,7 @@ def frozen(column: Array) -> Array:
 def use_stream() -> None:
     """Rows of msgpack, batches of Kafka's, names of vertices, streams made up."""
     list(RowReader(None, False).stretches(Values.of([encode_row(1, 2)])))
+    avro_rows.read_rows(Values.of([bytes(9)]), 5, np.array([[avro_rows.END, 0, 0, 0]]), False)
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
     list(kafka_batches.values(record, 0, 1, 0, 0))
     names = Names()
