@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .pipeline.pipeline import Pipeline as Pipeline
     from .queries.base import Ask as Ask
     from .queries.client import Client as Client
+    from .registry.client import SchemaRegistry as SchemaRegistry
     from .results.reading import read_results as read_results
     from .settings import (
         BatchStats as BatchStats,
@@ -101,6 +102,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "pipeline.pipeline": "Pipeline",
     "queries.base": "Ask",
     "queries.client": "Client",
+    "registry.client": "SchemaRegistry",
     "results.reading": "read_results",
     "settings": "BatchStats Settings SettingsDict",
     "sources": "FileSource Partition Source SqliteLog",

@@ -22,6 +22,7 @@ from .fields import Fields, Records, checked_records, fields_of, records_from_js
 from .formats.changes import ChangesFormat, EdgeChanges
 from .formats.replies import DeadLetter
 from .pipeline.windows import Width, WindowTime, width_of
+from .registry.client import SchemaRegistry, checked_registry
 from .results.figures import ResultSink, check_figures, check_place, checked_alerts
 from .state.retention import RetentionPolicy
 from .timers import now_ms
@@ -105,6 +106,7 @@ class RecordSettings:
     window: Width = None  # edges are kept so long; None: for ever
     window_time: MovedBy = "event"
     max_ahead: Width = "24h"  # how far past the clock an event time may lie; None: anywhere
+    enveloped: bool = False  # whether records in Confluent's envelope are read; so with a registry
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
     def __post_init__(self, ids: Ids | None) -> None:
@@ -136,6 +138,12 @@ class RecordSettings:
         """These settings by name. Raises PipelineError if one of those `given` differs."""
         own = {field.name: getattr(self, field.name) for field in fields(RecordSettings)}
         given = dict(given)
+        if given.get("schema_registry") is not None and not self.enveloped:
+            raise PipelineError(
+                "schema_registry: the checkpoint was taken without one, so records in Confluent's "
+                "envelope became dead letters, which a resume cannot change: leave it out, or "
+                "start a new checkpoint"
+            )
         for name, check in (("window", width_of), ("records", checked_records)):
             if name in given:
                 given[name] = check(given[name])
@@ -158,6 +166,8 @@ class RecordSettings:
             del content["window"], content["window_time"]
         if self.max_ahead is None:
             del content["max_ahead"]
+        if not self.enveloped:
+            del content["enveloped"]
         content["ids"] = "mapped" if content.pop("names") else "dense"
         content["records"] = records_to_json(self.records)
         return content
@@ -193,6 +203,9 @@ class Settings(RecordSettings):
     changes: where the edge feed goes, what each version of the graph changed: a log (topic
     "changes"), a (log, topic) pair, a path of a file (JSON lines), or a function of EdgeChanges.
     changes_format: "columns", or "json": an object of JSON for each edge that changed.
+    schema_registry: where the schemas of records in Confluent's envelope are: a URL, or an
+    `ingest.SchemaRegistry`. A stream that began with one may be resumed without: then it knows the
+    schemas that are kept with its checkpoints.
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -224,9 +237,13 @@ class Settings(RecordSettings):
     changes: ChangesSink = None
     changes_format: ChangesFormat = "columns"
     stop_if_first_bad: StopIfFirstBad = 0  # of a new stream: see `pipeline/outputs.py`
+    schema_registry: SchemaRegistry | str | None = None
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
+        registry = checked_registry(self.schema_registry)
+        object.__setattr__(self, "schema_registry", registry)
+        object.__setattr__(self, "enveloped", self.enveloped or registry is not None)
         for name, limits in numbers().items():
             value = getattr(self, name)
             if isinstance(limits.ge, float):
@@ -332,6 +349,8 @@ class SettingsDict(TypedDict, total=False):
     changes: ChangesSink
     changes_format: ChangesFormat
     stop_if_first_bad: int
+    enveloped: bool
+    schema_registry: SchemaRegistry | str | None
     ids: Ids | None  # until the next release: see RecordSettings
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .arguments import scalars
-from .arguments.convert import NO_VERTEX, time_array, time_column
+from .arguments.convert import NO_VERTEX, one_time, time_column
 from .arguments.renamed import keywords_renamed
 from .arguments.scalars import integer, shown, truth
 from .arguments.scalars import path as argument_path
@@ -233,11 +233,9 @@ class Graph:
         >>> g.has_edge(1, 2), g.num_edges
         (False, 2)
         """
-        time = None if before is None else time_array(before)
-        if time is None or time.ndim:
-            raise BatchError("before: expire takes one time: integer milliseconds or a datetime")
         zero = np.zeros(1, np.uint32)
-        given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time_column(time, zero)
+        time = time_column(one_time(before, "before"), zero)
+        given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time
         self._vertices.apply_ids(Columns(*given, checked=True))
 
     def apply(self, batch: Batch | Columns, watch: Watch | None = None) -> Answers:
@@ -585,7 +583,9 @@ class Graph:
         """
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
-        view = time_view(since, until, half_life, now, self.has_times)
+        view = None
+        if not (since is until is half_life is now is None):  # most ask for none: a call less
+            view = time_view(since, until, half_life, now, self.has_times)
         read, names = self._lock.read, self._vertices.names
         return read(capture.begin_snapshot, self._stores, names, compact, max_bytes, view, read)
 

@@ -36,6 +36,7 @@ from lpma.dependencies import optional_import
 from lpma.errors import FormatError
 from lpma.file.atomic import PathError, StrPath, atomic_write, fsync_directory, temporaries_of
 from lpma.names.forms import Form
+from lpma.time_view import TimeView
 
 from .runtime.types import Workers
 
@@ -60,16 +61,18 @@ class Manifest:
     files: list[dict[str, Any]]
 
 
-def write(workers: Workers, directory: StrPath, form: Form | None, **whole: Any) -> None:
-    """See ShardedSnapshot.write_parquet. form: of the columns of names; None without names. whole:
-    what the manifest says of the whole graph."""
+def write(
+    workers: Workers, directory: StrPath, form: Form | None, view: TimeView | None, **whole: Any
+) -> None:
+    """See ShardedSnapshot.write_parquet. form: of the columns of names; None without names. view:
+    of the edges; None: all. whole: what the manifest says of the whole graph."""
     target = _empty(directory)
     names = [file_name(number, workers.size) for number in range(workers.size)]
     room = target / f".writing-{secrets.token_hex(8)}"
     moved: list[Path] = []
     try:
         room.mkdir()
-        files = workers.call("write_parquet", os.fspath(room), whole["rows"], form)
+        files = workers.call("write_parquet", os.fspath(room), whole["rows"], form, view)
         manifest = Manifest(FORMAT, named=form is not None, files=files, **whole)
         for name in names:
             if (target / name).exists():

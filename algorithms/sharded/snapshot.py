@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from lpma.arguments.time_views import time_view
 from lpma.cpu.threads import cuts, run_all
 from lpma.errors import BatchError, VertexError
 from lpma.file.atomic import StrPath
 from lpma.names import FrozenNames
 from lpma.snapshot.read_only import hand_out
 from lpma.snapshot.snapshot import Snapshot
+from lpma.time_view import TimeView
 
 from .. import arguments
 from ..arrays import Array
@@ -51,6 +53,7 @@ class ShardedSnapshot(Distributed):
     directed   whether the graph is
     names      what the rows go by; None: by their ids
     bounds     who owns which rows: see `Part`
+    view       which of the edges it holds, by their times; None: all
 
     `ShardedSnapshot.of` asks the workers for these. Functions of `algorithms` return NumPy's arrays
     over rows, on this host.
@@ -73,17 +76,35 @@ class ShardedSnapshot(Distributed):
     directed: bool
     names: FrozenNames | None = None
     bounds: tuple[int, ...] | None = None
+    view: TimeView | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
-    def of(cls, workers: Workers, epoch: int = 0) -> ShardedSnapshot:
-        """The snapshot of what the workers hold. Names, if there are any, are numbered."""
+    def of(
+        cls, workers: Workers, epoch: int = 0, *, since: Any = None, until: Any = None,
+        half_life: Any = None, now: Any = None,
+    ) -> ShardedSnapshot:  # fmt: skip
+        """The snapshot of what the workers hold, or of a view in time of it, as `Graph.snapshot`
+        has them. Names, if there are any, are numbered. Raises BatchError.
+
+        >>> graph = lpma.from_edges([0, 1, 2], [1, 2, 0], time=[10, 20, 30], device="cpu")
+        >>> workers = algorithms.sharded.split(graph.snapshot(), shards=2)
+        >>> s = algorithms.ShardedSnapshot.of(workers, since=20, half_life=10)
+        >>> s.num_edges, s.gather().weights
+        (2, array([0.5, 1. ], dtype=float32))
+        """
         epoch = arguments.integer(epoch, "epoch", 0)
+        view = time_view(since, until, half_life, now, True)
         facts = facts_of(workers)
         names = None
         if facts[0].named:
             names = number_names(workers)
             facts = facts_of(workers)  # the rows are others now
+        rows = max(one.num_rows for one in facts)
+        if view is not None:
+            if view.half_life and view.now is None:  # all shards have to agree
+                view = view._replace(now=max(workers.call("newest", view)))
+            facts = workers.call("facts", view)
         entries, loops = sum(one.entries for one in facts), sum(one.loops for one in facts)
         directed = facts[0].directed
         return cls(
@@ -91,11 +112,12 @@ class ShardedSnapshot(Distributed):
             epoch=epoch,
             time=max(one.time for one in facts),
             versions=tuple(one.version for one in facts),
-            num_rows=max(one.num_rows for one in facts),
+            num_rows=rows,
             num_edges=entries if directed else (entries + loops) // 2,
             directed=directed,
             names=names,
             bounds=facts[0].bounds,
+            view=view,
         )
 
     def __repr__(self) -> str:
@@ -119,6 +141,8 @@ class ShardedSnapshot(Distributed):
 
     def run(self, program: str, **params: Any) -> list[Any]:
         """Each shard's result of a program of `PROGRAMS`."""
+        if self.view is not None:
+            params["view"] = self.view
         with self._lock:
             return run(self.workers, program, self.num_rows, **params)
 
@@ -195,7 +219,7 @@ class ShardedSnapshot(Distributed):
         directory: new or empty, and the same on all shards' hosts; an error leaves it empty. Raises
         PathError if it is neither, MissingPackage, and ExportError if a disk is too full."""
         parquet.write(
-            self.workers, directory, None if self.names is None else self.names.form,
+            self.workers, directory, None if self.names is None else self.names.form, self.view,
             epoch=self.epoch, time=self.time, versions=list(self.versions), directed=self.directed,
             rows=self.num_rows, vertices=self.num_vertices, edges=self.num_edges,
         )  # fmt: skip

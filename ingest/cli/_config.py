@@ -53,7 +53,7 @@ from ._typer import Command, hints_of, option_of, sharing, showing
 MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was last read
 # What it keeps: tables and keys. The rest is for one run alone.
 REMEMBERED = (
-    "source.path", "kafka", "file", "records", "fields", "graph", "batches", "results",
+    "source.path", "kafka", "registry", "file", "records", "fields", "graph", "batches", "results",
     "changes", "checkpoints.interval", "checkpoints.operations", "checkpoints.keep",
     "outputs.reply_topics", "outputs.dead_letter_topic",
 )  # fmt: skip

@@ -28,7 +28,17 @@ from ._completion import figures
 from ._config import Table
 from ._console import JsonOption
 from ._file_options import DEBEZIUM, FileOptions
-from ._options import CHECKPOINTS, KAFKA, KAFKA_TABLE, KafkaConfig, given
+from ._options import (
+    CHECKPOINTS,
+    KAFKA,
+    KAFKA_TABLE,
+    REGISTRY_TABLE,
+    KafkaConfig,
+    SchemaRegistryConfig,
+    SchemaRegistryUrl,
+    given,
+    schema_registry,
+)
 from ._origin import FROM_OFFSETS, Origin, Starts, read_starts
 from ._serve_options import SERVING
 from ._typer import keyed, option
@@ -94,6 +104,9 @@ class EndpointOptions:
     )  # fmt: skip
     kafka_config: KafkaConfig = keyed("kafka.config")
     kafka_settings: Table | None = keyed("kafka.settings", **KAFKA_TABLE)
+    schema_registry: SchemaRegistryUrl = keyed("registry.url")
+    registry_config: SchemaRegistryConfig = keyed("registry.config")
+    registry_settings: Table | None = keyed("registry.settings", **REGISTRY_TABLE)
     group: str | None = _kafka_option(
         "kafka.group",
         help="A consumer group to tell, after each checkpoint, how far the stream has come, for "
@@ -158,6 +171,15 @@ class EndpointOptions:
 
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
+
+    def registry(self, origin: Origin) -> dict[str, Any]:
+        """The setting of the schema registry, if one was given. Raises typer.BadParameter."""
+        if self.schema_registry is not None and not origin.is_log:
+            raise typer.BadParameter("a file has no schemas", param_hint="--schema-registry")
+        registry = schema_registry(
+            self.schema_registry, self.registry_config, self.registry_settings
+        )
+        return given({"schema_registry": registry})
 
     def check(self, origin: Origin) -> None:
         """Raise typer.BadParameter if what leaves cannot go where it was to."""

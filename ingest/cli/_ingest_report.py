@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..errors import RecordError
 from ..types import Rejected
 from ._console import Screen, format_counts, format_value
 from ._pipeline import list_lag
@@ -39,12 +41,29 @@ def file_facts(
 def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None]:
     """A function that counts a line of a file that the pipeline rejected, unless it was late."""
 
+    reasons: dict[str, str] = {}  # of lines that were read, and refused: such as name a value
+
     def note(letter: DeadLetter) -> None:
-        if letter.kind != "late":
-            bad = source.bad_line(letter.offset)
-            left_out.add(bad or Rejected(letter.value, letter.reason))
+        if letter.kind == "late":
+            return
+        bad = source.bad_line(letter.offset) or _row_of(letter, source.names)
+        if not bad.reason:
+            bad = replace(bad, reason=reasons.setdefault(letter.kind, letter.reason))
+        left_out.add(bad)
 
     return note
+
+
+def _row_of(letter: DeadLetter, names: bool) -> Rejected:
+    """A line that is not remembered: as it stands or, if it was read, the ends of its edge."""
+    from ..formats.records import decode_record
+
+    try:
+        record = decode_record(letter.value, names=names)
+    except RecordError:
+        return Rejected(letter.value, letter.reason)
+    ends = record.names or record.batch
+    return Rejected(f"{ends.src[0]} {ends.dst[0]}".encode(), "")
 
 
 def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:

@@ -23,21 +23,28 @@ if TYPE_CHECKING:
     from lpma import Snapshot
 
 _option = partial(option, panel="Only the edges of late")
+_NAMES = ("since", "until", "half_life", "now")
 
 
 @dataclass(frozen=True)
-class RecentOptions:
+class SinceOptions:
     """Which edges stay, by the time of their last operation; None: all."""
+
+    since: str | None = _option(
+        "--since", metavar="TIME",
+        help="Keep those whose last operation is no older than this: a date or time of ISO 8601, "
+        "30d for that long ago, or a number in the unit of the times.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RecentOptions(SinceOptions):
+    """The same, also by how much older they are than the newest."""
 
     window: str | None = _option(
         "--window", metavar="WIDTH",
         help="Keep the edges whose last operation is at most this much older than the newest: 30d, "
         "of ms, s, m, h, d, w, or a number in the unit of the times.",
-    )  # fmt: skip
-    since: str | None = _option(
-        "--since", metavar="TIME",
-        help="Keep those whose last operation is no older than this: a date or time of ISO 8601, "
-        "30d for that long ago, or a number in the unit of the times.",
     )  # fmt: skip
 
     @property
@@ -83,8 +90,8 @@ class RecentOptions:
 
 
 @dataclass(frozen=True)
-class ViewOptions(RecentOptions):
-    """Which edges of a graph are read, and how their weights decay; None: all, and they do not."""
+class TimeOptions(SinceOptions):
+    """Which edges are read, and how their weights decay; None: all, and they do not."""
 
     until: str | None = _option(
         "--until", metavar="TIME",
@@ -101,37 +108,45 @@ class ViewOptions(RecentOptions):
     )  # fmt: skip
 
     @property
+    def names_time(self) -> str | None:
+        """One of the options, if any was given."""
+        given = [name for name in _NAMES if getattr(self, name) is not None]
+        return _hint(given[0]) if given else None
+
+    @cached_property
+    def texts(self) -> dict[str, int]:
+        """What the options are as arguments of `Graph.snapshot`. Raises typer.BadParameter."""
+        from ..views import view_of
+
+        given = {name: getattr(self, name) for name in _NAMES}
+        try:
+            view = view_of(given)
+        except BatchError as error:
+            name = next((name for name in _NAMES if str(error).startswith(name)), "since")
+            raise typer.BadParameter(str(error), param_hint=_hint(name)) from error
+        if "now" in view and "half_life" not in view:
+            raise typer.BadParameter("is needed with --now", param_hint="--half-life")
+        if "since" in view and "until" in view and view["since"] > view["until"]:
+            raise typer.BadParameter("is after --until", param_hint="--since")
+        return view
+
+
+@dataclass(frozen=True)
+class ViewOptions(RecentOptions, TimeOptions):
+    """The same of a graph that is read here."""
+
+    @property
     def names_view(self) -> str | None:
         """An option that asks for a view, if one was given. Raises typer.BadParameter on two that
         exclude each other."""
-        told = self.names_recent
-        given = [name for name in ("until", "half_life", "now") if getattr(self, name) is not None]
-        return told or (f"--{given[0].replace('_', '-')}" if given else None)
-
-    @cached_property
-    def _texts(self) -> dict[str, int]:
-        """What of the view is the same for every graph. Raises typer.BadParameter."""
-        from ..views import view_of
-
-        given = {name: getattr(self, name) for name in ("since", "until", "half_life", "now")}
-        try:
-            return view_of(given)
-        except BatchError as error:
-            name = next((n for n in given if str(error).startswith(n)), "since")
-            raise typer.BadParameter(
-                str(error), param_hint=f"--{name.replace('_', '-')}"
-            ) from error
+        return self.names_recent or self.names_time
 
     def check_view(self, timed: bool) -> None:
         """Raise typer.BadParameter if the options conflict, or edges cannot be told by their times.
         timed: whether what is read says when they were."""
         if (name := self.names_view) is None:
             return
-        if self.now is not None and self.half_life is None:
-            raise typer.BadParameter("is needed with --now", param_hint="--half-life")
-        view = self._texts
-        if "since" in view and "until" in view and view["since"] > view["until"]:
-            raise typer.BadParameter("is after --until", param_hint="--since")
+        _ = self.texts
         self.check_recent(timed)
         _check_timed(timed, name)
 
@@ -141,7 +156,7 @@ class ViewOptions(RecentOptions):
         if self.names_view is None:
             made: Snapshot = graph.snapshot(compact=compact)
             return made
-        view = dict(self._texts)
+        view = dict(self.texts)
         if self.window is not None and graph.num_edges:
             newest = int(np.max(to_host(graph.snapshot()._times)))
             view["since"] = max(self._bound(newest), -(2**63))
@@ -152,6 +167,20 @@ class ViewOptions(RecentOptions):
 
 
 ALL = ViewOptions()  # edges, as they are
+
+
+def reading_weights(algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The algorithm's arguments where weights decay. Raises typer.BadParameter if it reads none."""
+    from .. import analyses
+
+    try:
+        return analyses.reading_weights(algorithm, given)
+    except BatchError as error:
+        raise typer.BadParameter(str(error), param_hint="--half-life") from error
+
+
+def _hint(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _check_timed(timed: bool, name: str) -> None:

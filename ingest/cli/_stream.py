@@ -158,7 +158,7 @@ class Stream:
             tell_rejected(pipeline, self.origin, screen, fails=not options.goes_on)
         graph: Any = pipeline.graph
         save, checkpoint = options.save, self.checkpointing.checkpoint
-        if checkpoint is not None and not stats.operations and pipeline.source.at_end():
+        if checkpoint is not None and not stats.operations and pipeline.intake.at_end():
             pipeline.checkpoint_now()  # so that whoever reads it knows that nothing comes
         note()
         if save is not None:

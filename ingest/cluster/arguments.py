@@ -18,7 +18,9 @@ from ..formats.row_reader import RowReaders, as_columns
 from ..sources.base import LogWriter
 from ..types import Names, Partition, Polled, Record
 
-REFUSED = ("records", "device", "changes", "changes_format")  # of a pipeline's settings
+REFUSED = (  # of a pipeline's settings
+    "records", "device", "changes", "changes_format", "schema_registry", "enveloped",
+)  # fmt: skip
 
 
 def check(
@@ -43,6 +45,11 @@ def check(
         raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
     if settings.get("records", "msgpack") != "msgpack":
         raise ClusterError("records: a sharded topic has what PartitionedSink writes: leave it out")
+    if settings.get("schema_registry") is not None or settings.get("enveloped"):
+        raise ClusterError(
+            "schema_registry: a sharded topic has what PartitionedSink writes: leave it out, and "
+            "give it to `lpma repartition`"
+        )
     if settings.get("late", "apply") != "apply" and (predecessors or not directed):
         raise ClusterError(
             "late: the two rows of an edge lie in two partitions, each with an event time of its "

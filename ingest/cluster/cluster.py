@@ -167,31 +167,39 @@ class Cluster(Closing):
         """
         return self._coordinator.epoch(timeout_s)
 
-    def snapshot(self, timeout_s: float = 60.0) -> ShardedSnapshot:
-        """The whole graph as of a new epoch, for the algorithms. It lies at the shards: if one
-        starts again, what reads the snapshot raises ClusterError, and another is to be taken, which
-        `run` does. Raises ClusterError as `epoch` does; SnapshotRefused at once if a shard can hold
-        none, of ids too large for instance."""
+    def snapshot(
+        self, timeout_s: float = 60.0, *, since: Any = None, until: Any = None,
+        half_life: Any = None, now: Any = None,
+    ) -> ShardedSnapshot:  # fmt: skip
+        """The whole graph as of a new epoch, for the algorithms, or a view in time of it: see
+        `Graph.snapshot`. It lies at the shards: if one starts again, what reads the snapshot raises
+        ClusterError, and another is to be taken, which `run` does. Raises ClusterError as `epoch`
+        does; SnapshotRefused at once if a shard can hold none, of ids too large for instance; and
+        BatchError."""
+        view = {"since": since, "until": until, "half_life": half_life, "now": now}
         from algorithms.sharded import ShardedSnapshot
 
-        until = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
+        end = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
 
         def taken(left_s: float) -> ShardedSnapshot:
             epoch = self._coordinator.epoch(left_s, hold=True)
-            left_s = max(PAUSE_S, until - time.monotonic())
+            left_s = max(PAUSE_S, end - time.monotonic())
             try:
                 workers = self._engine.workers(self._handles, epoch.number, left_s)
-                return ShardedSnapshot.of(workers, epoch.number)
+                return ShardedSnapshot.of(workers, epoch.number, **view)
             except LookupError as error:
                 raise ClusterError(f"no snapshot within {timeout_s:.3g} s: {error}") from error
 
-        return retried(taken, until)
+        return retried(taken, end)
 
-    def run(self, work: Callable[[ShardedSnapshot], Result], timeout_s: float = 600.0) -> Result:
-        """What `work` returns for a snapshot. If a shard dies meanwhile, `work` is called again
-        with the next one, until one call ends well or `timeout_s` is over."""
+    def run(
+        self, work: Callable[[ShardedSnapshot], Result], timeout_s: float = 600.0, **view: Any
+    ) -> Result:
+        """What `work` returns for a snapshot, of a view in time if `view` asks for one. If a shard
+        dies meanwhile, `work` is called again with the next one, until one call ends well or
+        `timeout_s` is over."""
         until = time.monotonic() + seconds_of(timeout_s, "timeout_s", ClusterError)
-        return retried(lambda left_s: work(self.snapshot(left_s)), until)
+        return retried(lambda left_s: work(self.snapshot(left_s, **view)), until)
 
     def client(self, **options: Any) -> ClusterClient:
         """A client, to be closed by whoever asked for it: see `ClusterClient`."""

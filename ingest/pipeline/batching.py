@@ -234,25 +234,25 @@ class Batcher:
         if self.by_record:
             return self._take_whole()
         taken: list[BufferedRows] = []
-        left = operations
+        done = 0
         while self.pieces:
             piece = self.pieces[0]
-            if len(piece) and (left <= 0 or (piece.is_asked and queries == 0)):
+            if len(piece) and (done >= operations or (piece.is_asked and queries == 0)):
                 break
-            if piece.is_change and left < len(piece) and left < operations:
+            if piece.is_change and done and done + len(piece) > operations:
                 break
             self.pieces.popleft()
-            if len(piece) > left and not piece.is_change:
-                piece, rest = piece.split(left)
+            if len(piece) > max(0, operations - done) and not piece.is_change:
+                piece, rest = piece.split(operations - done)
                 self.pieces.appendleft(rest)
             taken.append(piece)
-            left -= len(piece)
+            done += len(piece)
             if piece.query is not None:
                 queries -= piece.is_asked
                 self.queries -= piece.is_asked
                 self.query_stamps.popleft()
-        self.operations -= operations - left
-        return _joined(taken, operations - left, self.by_arrival)
+        self.operations -= done
+        return _joined(taken, done, self.by_arrival)
 
     def _take_whole(self) -> StreamBatch:
         """The front of the buffer up to where a record says that a batch ends; nothing if none

@@ -330,7 +330,7 @@ class Pipeline:
                 if callable(until) and until(self):
                     break
                 ends = until == "end" or self.source.bounded
-                if not operations and ends and self.source.at_end():
+                if not operations and ends and self.intake.at_end():
                     self.check_first_records()
                     break
         self._stopping = False
@@ -538,7 +538,7 @@ class Pipeline:
             if self.outputs.held and self.outputs.letters:  # whoever asks for one takes them
                 self._first.good()
                 self.intake.write_held()
-                self.outputs.flush()
+                self.intake.flush_letters()
             state = replace(self._stream.state, fingerprints=dict(self.intake.fingerprints))
             try:
                 checkpoints.begin(state, self.intake.waiting(self._pending))

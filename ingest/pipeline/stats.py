@@ -164,9 +164,9 @@ class PipelineStats:
         return None if self.checkpoints is None else self.checkpoints.age
 
     def waits_for(self) -> str | None:
-        """What the stream waits for besides its source: something that leaves it to be written.
-        None: nothing, or not for long."""
+        """What the stream waits for besides its source: something that leaves it to be written, or
+        a schema registry. None: nothing, or not for long."""
         for publisher in (self._results.publisher, self._feed.publisher):
             if publisher is not None and (trouble := publisher.trouble()) is not None:
                 return trouble
-        return self._outputs.trouble()
+        return self._outputs.trouble() or self._decoder.envelopes.trouble()

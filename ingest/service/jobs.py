@@ -59,10 +59,13 @@ async def in_turn(context: Context, work: Callable[[GraphView], Result]) -> Resu
         waiting.cancel()
 
 
-def copied(view: GraphView, compact: bool) -> tuple[GraphView, Callable[[], Snapshot]]:
-    """In a turn: the graph by ids, with its names, and a copy of it, which becomes a snapshot."""
-    view = view.by_id()
-    return view, view.graph.begin_snapshot(compact=compact)
+def copied(
+    graph: GraphView, compact: bool, view: dict[str, int]
+) -> tuple[GraphView, Callable[[], Snapshot]]:
+    """In a turn: the graph by ids, with its names, and a copy of it, which becomes a snapshot.
+    view: what of it, as `Graph.snapshot` takes it."""
+    graph = graph.by_id()
+    return graph, graph.graph.begin_snapshot(compact=compact, **view)
 
 
 class Job(Generic[Result]):

@@ -22,6 +22,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..errors import RecordError
 from ..types import MAX_TEXT_BYTES
+from ..views import ABOUT
 from .context import Limits
 
 Message = TypeVar("Message", bound=Struct)
@@ -172,6 +173,10 @@ class SnapshotQuery(Struct, forbid_unknown_fields=True):
     compact: Annotated[
         Literal["true", "false"], _said("Only rows that are vertices, renumbered.")
     ] = "false"
+    since: Annotated[str, _said(ABOUT["since"])] | UnsetType = UNSET
+    until: Annotated[str, _said(ABOUT["until"])] | UnsetType = UNSET
+    half_life: Annotated[str, _said(ABOUT["half_life"])] | UnsetType = UNSET
+    now: Annotated[str, _said(ABOUT["now"])] | UnsetType = UNSET
 
 
 class EventsQuery(Struct, forbid_unknown_fields=True):

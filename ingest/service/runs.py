@@ -7,7 +7,8 @@ forgotten, and one that is under way ends between two pieces of its work (`jobs.
 is called once on a small graph before its first run, so that `seconds` leave out what is compiled.
 
 Its options are those of `lpma run`, with the same names and defaults: what the algorithms declare
-(`analyses.OPTIONS`), within limits of the service. OpenAPI's parameters are made of them, too.
+(`analyses.OPTIONS`), within limits of the service; and since, until, half_life and now, for a view
+in time. OpenAPI's parameters are made of them, too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from lpma.errors import BatchError
 from .. import analyses
 from ..errors import WordError
 from ..state.vertex_names import VertexNames, Vertices, name_of
+from ..views import ABOUT, view_of
 from .context import Context
 from .jobs import Job, Worker, copied, in_turn
 from .problems import Problem
@@ -61,7 +63,9 @@ class _Runs:
 
     async def get(self, request: Request) -> Response:
         algorithm = request.path_params["algorithm"]
-        options = options_of(algorithm, request.query_params)
+        given = request.query_params
+        options = options_of(algorithm, given)
+        in_time = view_of({name: given.get(name) for name in ABOUT})
         # In a turn: the graph's lock may be held for as long as a batch takes.
         edges = await in_turn(self._context, lambda view: int(view.graph.num_edges))
         most = MAX_EDGES_OF.get(algorithm, MAX_EDGES)
@@ -74,14 +78,16 @@ class _Runs:
         if self.worker.unfinished > self._context.limits.max_runs:
             wait = min(MOST_RETRY_S, math.ceil(self._last_s))
             raise Problem(429, "others wait to be run: ask again later", retry_after_s=wait)
-        run = self.worker.begin(lambda job: self._run(algorithm, options, job))
+        run = self.worker.begin(lambda job: self._run(algorithm, options, in_time, job))
         late = f"not done within {MAX_SECONDS:g} s: take `lpma run`"
         return JSONResponse(await run.wait(request.receive, MAX_SECONDS, late))
 
     # The worker's thread ---------------------------------------------------------------------
 
-    def _run(self, algorithm: str, options: dict[str, Any], job: Job[Any]) -> dict[str, Any]:
-        view, finish = job.copied(self._context, partial(copied, compact=True))
+    def _run(
+        self, algorithm: str, options: dict[str, Any], in_time: dict[str, int], job: Job[Any]
+    ) -> dict[str, Any]:
+        view, finish = job.copied(self._context, partial(copied, compact=True, view=in_time))
         s = finish()
         vertices = Vertices(s, VertexNames(view.names))
         found, seconds = analyses.timed(
@@ -139,12 +145,13 @@ OPTIONS = {
 
 
 def options_of(algorithm: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """The options of an algorithm as a request's query gives them. Raises Problem, BatchError."""
+    """The options of an algorithm as a request's query gives them, beside those of a view in time.
+    Raises Problem, BatchError."""
     if algorithm not in OPTIONS:
         raise Problem(404, f"no algorithm {algorithm[:64]!r}: there are {', '.join(OPTIONS)}")
     known = OPTIONS[algorithm]
-    if unknown := sorted(set(given) - set(known)):
-        said = ", ".join(known)
+    if unknown := sorted(set(given) - {*known, *ABOUT}):
+        said = ", ".join((*known, *ABOUT))
         raise Problem(422, f"unknown option {unknown[0][:64]!r}: {algorithm} takes {said}")
     found = {}
     for name, option in known.items():
@@ -156,7 +163,7 @@ def options_of(algorithm: str, given: Mapping[str, str]) -> dict[str, Any]:
             found[name] = option.default
     if algorithm == "bicliques":
         check_method(found["method"], found["p"], found["q"])
-    return found
+    return analyses.reading_weights(algorithm, found) if "half_life" in given else found
 
 
 def _read(option: Option, text: str) -> Any:
@@ -185,6 +192,9 @@ def parameters() -> list[dict[str, Any]]:
         said = f"Of {takers}: {option.description}."
         queries.append({"name": name, "in": "query", "description": said,
                         "schema": _schema(option)})  # fmt: skip
+    for name, said in ABOUT.items():
+        queries.append({"name": name, "in": "query", "description": said,
+                        "schema": {"type": "string"}})  # fmt: skip
     return [path, *queries]
 
 

@@ -2,6 +2,7 @@
 
     ?format=arrow | npz    what comes; absent: by `Accept`, and Arrow where both are as good
     ?compact=true          only rows that are vertices, renumbered: for graphs whose ids are sparse
+    ?since=7d&half_life=2d a view in time: until and now, too (see `ingest/views.py`)
 
 The pipeline's thread copies the graph between two batches. In another thread the copy is renumbered
 if that is asked for, and becomes pieces (see `snapshot_forms.py`), which ends when nobody waits for
@@ -29,6 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from lpma.errors import SnapshotTooLarge
 
+from ..views import ABOUT, view_of
 from .context import Context
 from .jobs import Job, Worker, copied, in_turn
 from .media import ARROW, NPZ, SNAPSHOTS, accepted
@@ -54,6 +56,7 @@ def handlers(context: Context) -> dict[str, Any]:
 class _Wanted(NamedTuple):
     form: str
     compact: bool
+    view: dict[str, int]  # as `Graph.snapshot` takes it
 
 
 class _Made(NamedTuple):
@@ -119,7 +122,8 @@ class _Snapshots:
         if len(self._kept) >= self._context.limits.max_snapshots:
             raise Problem(
                 429,
-                "a snapshot of another version, format or compact is being sent: ask again later",
+                "a snapshot of another version, format, view or compact is being sent: ask again "
+                "later",
                 retry_after_s=1,
             )
         kept = _Kept(wanted, self._worker.begin(lambda job: self._make(wanted, job)))
@@ -130,7 +134,9 @@ class _Snapshots:
 
     def _make(self, wanted: _Wanted, job: Job[_Made]) -> _Made:
         try:
-            view, finish = job.copied(self._context, partial(copied, compact=wanted.compact))
+            view, finish = job.copied(
+                self._context, partial(copied, compact=wanted.compact, view=wanted.view)
+            )
         except SnapshotTooLarge:
             raise Problem(
                 422, "the largest id asks for too large an array: ask with compact=true"
@@ -181,4 +187,6 @@ def _wanted(request: Request) -> _Wanted:
     query = parameters(request.scope["query_string"], SnapshotQuery)
     accept = request.headers.get("accept", "")
     form = accepted(accept, SNAPSHOTS) if query.format is UNSET else FORMATS[query.format]
-    return _Wanted(form, query.compact == "true")
+    given = {name: getattr(query, name) for name in ABOUT}
+    texts = {name: None if text is UNSET else text for name, text in given.items()}
+    return _Wanted(form, query.compact == "true", view_of(texts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -14,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
-from ingest import DeadLetter
+from ingest import DeadLetter, SqliteLog
 from tests.conftest import soak
 from tests.support.cdc.cases import (
+    BY_ENDS,
     Case,
     cases,
     database_of,
@@ -30,7 +32,8 @@ from tests.support.cdc.cases import (
     topic_of,
     weights_of,
 )
-from tests.support.cdc.expected import after_each, amount_of, ends_of, figures
+from tests.support.cdc.envelopes import Message
+from tests.support.cdc.expected import after_each, figures, sums_of
 
 randoms = st.randoms(use_true_random=False)
 polls = st.sampled_from([1, 2, 4, 500])  # records at once
@@ -51,7 +54,7 @@ def test_the_graph_is_the_table_at_every_offset(case: Case, random: Random, poll
             if stream[at - 1][1]:
                 rows, weights = expected[at - 1]
                 assert weights_of(pipeline.graph) == weights
-                if case.on_repeat is None:
+                if case.on_repeat != "last":
                     assert times_in(rows, case.table).items() <= times_of(pipeline.graph).items()
         pipeline.close()
         assert not letters
@@ -110,17 +113,17 @@ def test_trackers_say_what_the_table_says(case: Case, random: Random) -> None:
 
 @pytest.mark.soak
 @given(cases(), randoms, polls, st.integers(0, 6))
-@settings(max_examples=soak(20, 1000), deadline=None)
+@settings(max_examples=soak(30, 1500), deadline=None)
 def test_a_window_keeps_the_rows_that_are_within_it(
     case: Case, random: Random, polled: int, steps: int
 ) -> None:
-    """A row that is older than the newest by more than the width is no edge, whenever it was
-    written. REQUIRES: each row has a time, and ends of its own."""
-    case = case._replace(table=replace(case.table, key=("payer", "payee"), nullable=False),
-                         on_repeat=None)  # fmt: skip
-    table, given = case.table, topic_of(case, random, 15)
+    """An edge whose newest row is older than the newest of all by more than the width is gone,
+    whenever it was written; one that is there has all of its rows. REQUIRES: rows have times."""
+    table = replace(case.table, nullable=False)
+    case = case._replace(table=table, on_repeat=None if table.key == BY_ENDS.key else "sum")
+    given = topic_of(case, random, 15)
     width = steps * database_of(case, random).step_ms
-    expected = after_each((message.change for message in given), table, None)
+    expected = after_each((message.change for message in given), table, case.on_repeat)
     with case.log(":memory:") as log:
         produce(log, given)
         letters: list[DeadLetter] = []
@@ -128,11 +131,75 @@ def test_a_window_keeps_the_rows_that_are_within_it(
             log, case, window=width, batch_size=3, poll_records=polled, dead_letters=letters.append
         )
         for at in stepped(pipeline, case):
-            told = [m.change.after[table.time] for m in given[:at] if m.change.after]
-            rows = expected[at - 1][0].values()
-            assert weights_of(pipeline.graph) == {
-                ends_of(row, table): amount_of(row, table) for row in rows
-                if row[table.time] >= max(told) - width and amount_of(row, table) > 0
-            }  # fmt: skip
+            newest = max(m.change.after[table.time] for m in given[:at] if m.change.after)
+            rows, weights = expected[at - 1]
+            times = times_in(rows, table)
+            kept = {ends: w for ends, w in weights.items() if times[ends] >= newest - width}
+            assert weights_of(pipeline.graph) == kept
+        pipeline.close()
+        assert not letters
+
+
+# Tables that are told in parts, and beside others ---------------------------------------------
+
+
+def compacted(given: list[Message]) -> list[Message]:
+    """What compaction leaves: the last record of each key."""
+    last = {message.key: at for at, message in enumerate(given)}
+    return [message for at, message in enumerate(given) if last[message.key] == at]
+
+
+@pytest.mark.soak
+@given(cases() | sparse_cases(), randoms, polls)
+@settings(max_examples=soak(20, 1000), deadline=None)
+def test_a_compacted_topic_has_the_same_end(case: Case, random: Random, polled: int) -> None:
+    """Not with `last`: of rows that shared their ends compaction forgets the last change."""
+    by_ends = case.table.key == ("payer", "payee")
+    case = case._replace(on_repeat=None if by_ends else "sum", on_tombstone="delete")
+    given = topic_of(case, random, 15, truncates=False)
+    with case.log(":memory:") as log:
+        produce(log, compacted(given))
+        letters: list[DeadLetter] = []
+        pipeline = opened(log, case, poll_records=polled, dead_letters=letters.append)
+        for _ in stepped(pipeline, case):
+            pass
+        expected = after_each((message.change for message in given), case.table, case.on_repeat)
+        assert weights_of(pipeline.graph) == expected[-1][1]
+        pipeline.close()
+        assert not letters
+
+
+@pytest.mark.soak
+@given(cases(), cases(), randoms, polls)
+@settings(max_examples=soak(20, 1000), deadline=None)
+def test_tables_that_are_summed_add_up(
+    first: Case, second: Case, random: Random, polled: int
+) -> None:
+    """Also where one of them is truncated: the other's rows stay."""
+    parts = [
+        each._replace(table=replace(each.table, name=name, text_ends=first.table.text_ends),
+                      on_repeat="sum")
+        for name, each in (("wired", first), ("paid", second))
+    ]  # fmt: skip
+    given = [topic_of(each, random, 10) for each in parts]
+    expected = [after_each((m.change for m in told), each.table, "sum")
+                for told, each in zip(given, parts, strict=True)]  # fmt: skip
+    topics = [each.place.topic for each in parts]
+    with SqliteLog(":memory:", topics=topics) as log:
+        for topic, told in zip(topics, given, strict=True):
+            log.create_topic(topic)
+            log.produce_many(topic, [m.value for m in told], keys=[m.key for m in told])
+        letters: list[DeadLetter] = []
+        pipeline = opened(
+            log, parts[0], batch_size=3, poll_records=polled, dead_letters=letters.append,
+            records={each.place.topic: each.records for each in parts},
+        )  # fmt: skip
+        while pipeline.step(drain=True) or not log.at_end():
+            total: Counter[Any] = Counter()
+            for each, states in zip(parts, expected, strict=True):
+                at = pipeline.positions().get(each.place)
+                if at and at.offset:
+                    total.update(sums_of(states[at.offset - 1][0], each.table))
+            assert weights_of(pipeline.graph) == {k: w for k, w in total.items() if w > 0}
         pipeline.close()
         assert not letters

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from lpma.arrays import array_module, device_of
-from lpma.errors import LpmaError
+from lpma.errors import BatchError, LpmaError
+from lpma.time_view import TimeView, rows_in_view
 
 from ...arrays import Array
 
@@ -103,6 +104,25 @@ class Part:
             snapshot.version, snapshot.time, directed, None,
             none if snapshot._added is None else snapshot._added, other, snapshot.names,
         )  # fmt: skip
+
+
+def part_in_view(part: Part, view: TimeView) -> Part:
+    """What of a part is in a view in time. Raises BatchError if its edges have no times."""
+    times = times_of(part)
+    with device_of(part.indptr):
+        rows = rows_in_view(view, part.indptr, part.indices, part.weights, times)
+    columns: dict[str, Any] = dict(
+        zip(("indptr", "indices", "weights", "times"), rows, strict=True)
+    )
+    other = None if part.in_part is None else part_in_view(part.in_part, view)
+    return replace(part, **columns, in_part=other)
+
+
+def times_of(part: Part) -> Array:
+    """The times of a part's edges. Raises BatchError if there are none."""
+    if part.times is None:
+        raise BatchError("since, until, half_life: the edges of the shards have no times")
+    return part.times
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,11 @@ class Actions:
         return {**asdict(epoch), "seconds": round(time.perf_counter() - started, 4)}
 
     def run_algorithm(
-        self, algorithm: str, given: dict[str, Any], top: int, out: str | None, timeout_s: float
-    ) -> dict[str, Any]:
-        """Run an algorithm on a new epoch's snapshot; the values go to the file `out`."""
+        self, algorithm: str, given: dict[str, Any], top: int, out: str | None, timeout_s: float,
+        view: dict[str, int],
+    ) -> dict[str, Any]:  # fmt: skip
+        """Run an algorithm on a new epoch's snapshot, or on a view in time of it; the values go to
+        the file `out`."""
         from ...analyses.of_shards import ANALYSES, vertices_of
         from ..run import _result_files
 
@@ -82,11 +84,12 @@ class Actions:
                 "out": out,
             }
 
-        document = self._running().run(work, timeout_s)
+        document = self._running().run(work, timeout_s, **view)
         return {**document, "seconds": round(time.perf_counter() - started, 4)}
 
-    def snapshot(self, target: str, timeout_s: float) -> dict[str, Any]:
-        """Write a new epoch's snapshot: a folder of Parquet, a file a shard, or one file."""
+    def snapshot(self, target: str, timeout_s: float, view: dict[str, int]) -> dict[str, Any]:
+        """Write a new epoch's snapshot, or a view in time of it: a folder of Parquet, a file a
+        shard, or one file."""
         from ..export import write_snapshot
 
         started = time.perf_counter()
@@ -100,7 +103,7 @@ class Actions:
                 s.write_parquet(target)
             return {"path": target, **_facts(s)}
 
-        document = self._running().run(work, timeout_s)
+        document = self._running().run(work, timeout_s, **view)
         return {**document, "seconds": round(time.perf_counter() - started, 4)}
 
 

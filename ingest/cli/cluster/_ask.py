@@ -15,6 +15,7 @@ from ...errors import IngestError
 from .._algorithm_options import taking
 from .._console import JsonOption, emit, failing_in_one_line, format_value, show, table
 from .._options import given
+from .._recent import TimeOptions, reading_weights
 from .._typer import Command, sharing
 from ..checkpoint import format_age
 from ..export import Format
@@ -43,7 +44,7 @@ class Algorithm(StrEnum):
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunOptions(TimeOptions):
     """What is done with the result of any algorithm, and how long it may take."""
 
     top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
@@ -129,12 +130,15 @@ def make_run_algorithm() -> Command:
 def _run_algorithm(
     directory: Path, algorithm: Algorithm, options: RunOptions, chosen: dict[str, Any]
 ) -> None:
+    view = options.texts
     arguments, out = _arguments(algorithm, chosen), options.out
+    if options.half_life is not None:
+        arguments = reading_weights(algorithm.value, arguments)
     check_names(out, None, ())
     found = _ask(
         directory, "run-algorithm", options.timeout_s, algorithm=algorithm.value,
         given=arguments, top=options.top, out=None if out is None else str(out.absolute()),
-        timeout_s=options.timeout_s,
+        timeout_s=options.timeout_s, view=view,
     )  # fmt: skip
     rows, value = found.pop("top"), found.pop("value")
     if options.as_json:
@@ -165,8 +169,10 @@ def _arguments(algorithm: Algorithm, chosen: dict[str, Any]) -> dict[str, Any]:
 
 
 @failing_in_one_line
+@sharing(TimeOptions)
 def snapshot(
     directory: Directory,
+    options: TimeOptions,
     target: Annotated[
         Path,
         typer.Argument(
@@ -180,8 +186,9 @@ def snapshot(
     """Write the whole graph as of a new epoch."""
     _check_target(target)
     found = _ask(
-        directory, "snapshot", timeout_s, target=str(target.absolute()), timeout_s=timeout_s
-    )
+        directory, "snapshot", timeout_s, target=str(target.absolute()), timeout_s=timeout_s,
+        view=options.texts,
+    )  # fmt: skip
     if as_json:
         emit(found)
         return

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from lpma.errors import BatchError
-
 from ...state.vertex_names import VertexNames, Vertices, word_of
 from .. import _options
 from .._as_of import AsOfOptions, open_as_of
@@ -18,7 +16,7 @@ from .._completion import sources
 from .._console import JsonOption, Screen, emit, format_value, show, table
 from .._edges import load_graph
 from .._file_options import AcceptBad, FileOptions
-from .._recent import ViewOptions
+from .._recent import ViewOptions, reading_weights
 from .._targets import is_store
 from .._typer import option
 
@@ -52,17 +50,6 @@ class ReadOptions(AsOfOptions, FileOptions, ViewOptions):
     device: _options.ReadingDevice = "cpu"
     as_json: JsonOption = False
 
-    def with_half_life(self, algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
-        """The algorithm's arguments where weights may decay. Raises typer.BadParameter."""
-        from ... import analyses
-
-        if self.half_life is None:
-            return given
-        try:
-            return analyses.reading_weights(algorithm, given)
-        except BatchError as error:
-            raise typer.BadParameter(str(error), param_hint="--half-life") from error
-
 
 @dataclass(frozen=True)
 class AlgorithmOptions(ReadOptions):
@@ -89,7 +76,8 @@ def run(
     """Run and report. `given` are arguments of the algorithm that are reported, `aside` those that
     are not."""
     check_names(options.out, options.plot, pictures)
-    given = options.with_half_life(algorithm, given)
+    if options.half_life is not None:
+        given = reading_weights(algorithm, given)
     with Screen() as screen:
         task = Task(algorithm, target, options, given, aside or {}, screen)
         screen.progress("read the graph", 0, None)

@@ -15,6 +15,7 @@ from lpma.errors import BatchError
 from ...state.vertex_names import Vertices, word_of
 from .._algorithm_options import taking
 from .._console import Screen, emit, failing_in_one_line, table
+from .._recent import reading_weights
 from .._typer import Command, sharing
 from ._task import ReadOptions, Target, facts_of, read_graph, show_facts
 
@@ -47,7 +48,8 @@ def _run(
 
     from ... import analyses
 
-    options.with_half_life("bicliques", {})
+    if options.half_life is not None:
+        reading_weights("bicliques", {})
     try:
         check_method(method, p, q)
     except BatchError as error:

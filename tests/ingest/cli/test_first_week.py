@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import algorithms
 import ingest
 import lpma
 from ingest.cli import _completion, _console, _pipeline
@@ -71,6 +73,70 @@ def test_edges_of_late_that_cannot_be_told(
     told = run("load", own, tmp_path / "g.lpma", "--source", 1, "--target", 2, *more, status=2)
     assert said in "".join(told.stderr.replace("│", "").split())
     assert not (tmp_path / "g.lpma").exists()
+
+
+@pytest.mark.parametrize("more, left", [
+    (["--since", "2023-12-24"], {("bob", "eve"): 1.0, ("ann", "bob"): 5.0}),
+    (["--until", "2023-12-24"], {("eve", "ann"): 4.0}),
+    (["--since", "2023-11-24", "--until", "2024-01-03"],
+     {("eve", "ann"): 4.0, ("bob", "eve"): 1.0}),
+    (["--window", "10d", "--half-life", "5d"], {("bob", "eve"): 0.25, ("ann", "bob"): 5.0}),
+    (["--half-life", "10d", "--now", "2024-01-23T22:13:20"],
+     {("eve", "ann"): 4 / 64, ("bob", "eve"): 1 / 8, ("ann", "bob"): 5 / 4}),
+    (["--since", "1d"], {}),
+])  # fmt: skip
+def test_a_view_in_time(own: Path, tmp_path: Path, more: list[Any], left: dict[Any, float]) -> None:
+    """Of a store and of a file, which stay as they are; ranks follow the weights that are left."""
+    store, out = tmp_path / "g.lpma", tmp_path / "g.npz"
+    run("load", own, store)
+    told = run("export", store, out, *more).stderr
+    assert (f"{3 - len(left)} of 3 edges are not in the view" in told) == (len(left) < 3)
+    s = lpma.Snapshot.read_npz(out)
+    weights = s.weights if s.weights is not None else np.ones(len(s.indices))
+    rows = np.repeat(np.arange(s.num_rows), np.diff(s.indptr))
+    assert s.names is not None
+    ends = zip(s.names.of(rows).tolist(), s.names.of(s.indices).tolist(), strict=True)
+    assert dict(zip(ends, weights.tolist(), strict=True)) == left
+    ranks = algorithms.pagerank(s, weighted="--half-life" in more)
+    for target in (own, store):
+        found = document("run", "pagerank", target, *more, "--top", 9, "--tol", 1e-12)
+        assert found["edges"] == len(left)
+        assert found["weighted"] == ("--half-life" in more)
+        of = {row["vertex"]: row["rank"] for row in found["top"]}
+        assert of == pytest.approx({name: ranks[s.names.find(name)] for name in of}, abs=1e-5)
+    assert lpma.Graph.load(store, "cpu").num_edges == 3
+
+
+@pytest.mark.parametrize("command, more, said", [
+    (["run", "core"], ["--half-life", "2d"], "half_life:corereadsnoweights"),
+    (["run", "bicliques", "--p", "2", "--q", "2"], ["--half-life", 2], "bicliquesreadsnoweights"),
+    (["run", "pagerank"], ["--half-life", 0], "expectedaspanabove0"),
+    (["run", "pagerank"], ["--half-life", "soon"], "expected'24h'"),
+    (["run", "core"], ["--now", 5], "isneededwith--now"),
+    (["run", "core"], ["--since", 7, "--until", 5], "isafter--until"),
+    (["run", "core"], ["--since", 7, "--window", 5], "giveoneofthetwo"),
+    (["run", "core"], ["--until", "soon"], "expectedadateortimeofISO8601"),
+    (["export"], ["--until", "soon"], "expectedadateortimeofISO8601"),
+    (["run", "core"], ["--until", 2**63], "atimeisanintegerof64bits"),
+])  # fmt: skip
+def test_views_that_are_refused(
+    own: Path, tmp_path: Path, command: list[str], more: list[Any], said: str
+) -> None:
+    store, out = tmp_path / "g.lpma", tmp_path / "g.csv"
+    run("load", own, store)
+    status = 1 if 2**63 in more else 2
+    files = [store, out] if command == ["export"] else [store]
+    told = run(*command, *files, *more, status=status)
+    assert said in "".join(told.stderr.replace("│", "").split())
+    assert not out.exists()
+
+
+def test_a_store_without_times_has_no_views(tmp_path: Path) -> None:
+    store = tmp_path / "g.lpma"
+    lpma.from_edges([1, 2], [2, 3], device="cpu", times=False).save(store)
+    for command in (["run", "core", store], ["export", store, tmp_path / "g.csv"]):
+        told = run(*command, "--since", 5, status=2).stderr
+        assert "whatisreadhasnotimes" in "".join(told.replace("│", "").split())
 
 
 # -- stdin and stdout ------------------------------------------------------------------------------

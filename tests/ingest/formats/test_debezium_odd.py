@@ -71,6 +71,15 @@ def _bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
+def _decimal(name: str) -> dict[str, Any]:
+    return {"type": "bytes", "optional": False, "name": "org.apache.kafka.connect.data.Decimal",
+            "version": 1, "parameters": {"scale": "0"}, "field": name}  # fmt: skip
+
+
+DECIMALS = {"type": "struct", "optional": True, "name": "s.t.Value",
+            "fields": [_decimal("src"), _decimal("dst")]}  # fmt: skip
+
+
 # Understood ------------------------------------------------------------------------------------
 
 UNDERSTOOD: dict[str, tuple[Any, list[Told], dict[Any, float]]] = {
@@ -90,6 +99,14 @@ UNDERSTOOD: dict[str, tuple[Any, list[Told], dict[Any, float]]] = {
          Told({"before": 3, "after": 2}, {"before": 3, "after": 2, "__deleted": "false"}),
          Told({"before": 1, "after": 2}, {"before": 1, "after": 2, "__deleted": "true"})],
         {(3, 2): 1.0},
+    ),
+    "flattened, with columns of Debezium's other records": (
+        ENDS,
+        [Told(ends(1, 2), row(1, 2, 3.0, status="BEGIN", id="1", event_count=2, ts_ms=5)),
+         Told(ends(3, 4), row(3, 4, 4.0, ddl="x", databaseName="y", ts_ms=5)),
+         Told(ends(5, 6), row(5, 6, 5.0, op="c", source="web", message="hello")),
+         Told(ends(7, 8), row(7, 8, 6.0, schema="s", payload="p", before=None, after="x"))],
+        {(1, 2): 3.0, (3, 4): 4.0, (5, 6): 5.0, (7, 8): 6.0},
     ),
     "an end that becomes null, and comes back": (
         SUM,
@@ -181,6 +198,20 @@ UNDERSTOOD: dict[str, tuple[Any, list[Told], dict[Any, float]]] = {
                     {"schema": None, "payload": event("c", None, row(1, 2))})],
         {(1, 2): 1.0},
     ),
+    "ends and amounts that are decimals of any scale": (
+        ENDS,
+        [changed(ends({"scale": 0, "value": "AQ=="}, {"scale": -2, "value": "Aw=="}), "c", None,
+                 row({"scale": 0, "value": "AQ=="}, {"scale": -2, "value": "Aw=="},
+                     {"scale": -1, "value": "Ag=="}), "oracle")],
+        {(1, 300): 20.0},
+    ),
+    "ends that are decimals by their schema": (
+        ENDS,
+        [Told({"schema": DECIMALS, "payload": ends("AQ==", "AP8=")},
+              {"schema": {"type": "struct", "fields": [{**DECIMALS, "field": "after"}]},
+               "payload": event("c", None, row("AQ==", "AP8=", 2.5))})],
+        {(1, 255): 2.5},
+    ),
     "one table by two spellings of its key": (
         SUM,
         [changed({"id": 1}, "c", None, row(1, 2, 3.0, id=1)),
@@ -244,10 +275,20 @@ REFUSED: dict[str, tuple[Any, Told, str]] = {
     "no op that there is": (ENDS, changed(ends(1, 2), "x", None, row(1, 2)), "op"),
     "a creation of nothing": (ENDS, changed(ends(1, 2), "c", None, None), "after"),
     "a deletion of nothing": (LAST, changed(None, "d", None, None), "which edge"),
-    "a change of the schema": (
-        ENDS, Told({"databaseName": "shop"}, {"databaseName": "shop", "ddl": "CREATE TABLE t ()"}),
-        "",
+    "one end of two that the key tells, of a row that was": (
+        ENDS, changed({"src": 5}, "d", {"src": 5, "dst": 0, "w": 0.0}, None, "postgresql"),
+        "REPLICA IDENTITY",
     ),
+    "one end of two that the key tells, of a row that changed": (
+        ENDS, changed({"src": 5}, "u", None, row(5, 6), "postgresql"), "REPLICA IDENTITY",
+    ),
+    "an update that says what changed alone": (
+        SUM, Told({"id": "1"}, {**event("u", None, None, "mongodb"), "updateDescription":
+                                {"updatedFields": '{"w": 3}', "removedFields": None}}),
+        "capture.mode",
+    ),
+    "an integer of more than 64 bits": (ENDS, made(2**64, 1), "src"),
+    "a sum of a table without a key": (SUM, changed(None, "c", None, row(1, 2)), "key"),
     "no JSON": (ENDS, Told(ends(1, 2), b"\x00\x00\x00\x00\x01abc"), ""),
     "text": (ENDS, Told(ends(1, 2), "hello"), ""),
     "an empty object": (ENDS, Told(ends(1, 2), {}), ""),
@@ -270,3 +311,42 @@ def test_what_is_not_understood_is_a_dead_letter(name: str) -> None:
     assert edges == {(21, 22): 2.0, (23, 24): 3.0}
     assert reasons.keys() == {1}
     assert re.search(reason, reasons[1]), reasons[1]
+
+
+# Passed over -----------------------------------------------------------------------------------
+
+NO_CHANGES = {
+    "tombstone": Told(ends(1, 2), None, none=True),
+    "heartbeat": Told({"serverName": "shop"}, {"ts_ms": 5}),
+    "transaction": Told(
+        {"id": "571"}, {"status": "BEGIN", "id": "571", "event_count": None, "ts_ms": 5}
+    ),
+    "schema change": Told(
+        {"databaseName": "shop"},
+        {"source": {"connector": "mysql"}, "databaseName": "shop", "ddl": "CREATE TABLE t ()",
+         "tableChanges": []},
+    ),
+    "message": Told(
+        {"prefix": "p"},
+        {"op": "m", "source": {"connector": "postgresql"}, "message": {"prefix": "p"}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schemas", [False, True])
+@pytest.mark.parametrize("name", NO_CHANGES)
+def test_what_is_no_change_is_passed_over_and_counted(name: str, schemas: bool) -> None:
+    told = NO_CHANGES[name]
+    if schemas and not told.none:
+        told = told._replace(value={"schema": {"type": "struct"}, "payload": told.value})
+    with SqliteLog(":memory:", topics=("shop.t",)) as log:
+        log.create_topic("shop.t")
+        for each in (made(1, 2), told, made(3, 4)):
+            log.produce("shop.t", None if each.none else _bytes(each.value), key=_bytes(each.key))
+        letters: list[DeadLetter] = []
+        graph = lpma.Graph(device="cpu")
+        with Pipeline(log, graph, records=ENDS, dead_letters=letters.append) as pipeline:
+            pipeline.run("end")
+            assert pipeline.stats.skipped == {name: 1}
+        assert weights_of(graph) == {(1, 2): 1.0, (3, 4): 1.0}
+        assert not letters

@@ -114,12 +114,33 @@ def of_record(names: bool = False) -> Callable[[bytes], str]:
     return lambda data: record_said(ingest.decode_record(data, names=names))
 
 
+def avro_said(data: bytes) -> str:
+    """What a field of this type with this value becomes; text stands for bytes of it."""
+    import io
+
+    import fastavro
+
+    from ingest.registry.avro import AvroReader, parse
+
+    kind, value = json.loads(data)
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}
+    plain = json.loads(json.dumps(schema).replace("logicalType", "ignored"))
+    out = io.BytesIO()
+    is_text = any(word in json.dumps(kind) for word in ("string", "enum"))
+    if isinstance(value, str) and not is_text:
+        value = value.encode("latin-1")
+    fastavro.schemaless_writer(out, fastavro.parse_schema(plain), {"a": value})
+    found = AvroReader(parse(json.dumps(schema)), ["a"]).read(out.getvalue())
+    return json.dumps(json.loads(found)["a"])
+
+
 DECODERS: dict[str, Callable[[bytes], str]] = {
     "msgpack": of_record(),
     "bytes": of_record(),
     "msgpack names": of_record(names=True),
     "json": lambda data: record_said(ingest.decode_record(data, fields=JSON)),
     "msgpack fields": lambda data: record_said(ingest.decode_record(data, fields=MAPS)),
+    "avro": avro_said,
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
     "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
     "result": lambda data: result_said(ingest.decode_result(data)),
@@ -132,7 +153,9 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
 
 @pytest.mark.parametrize("language, value, meaning", EXAMPLES, ids=[e[1][:60] for e in EXAMPLES])
 def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
-    if language in ("json", "owner", "result line", "changes line"):
+    if language == "avro":
+        pytest.importorskip("fastavro", reason="pip install 'lpma-graph[registry]'")
+    if language in ("json", "owner", "result line", "changes line", "avro"):
         data = value.encode()
     elif language == "bytes":
         data = bytes.fromhex(value)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+import algorithms
 import lpma
 from ingest import analyses
 from ingest.service import runs
@@ -137,6 +138,37 @@ def test_what_is_refused_is_named(algorithm: str, given: dict[str, str], says: s
     with pytest.raises((Problem, BatchError)) as refused:
         runs.options_of(algorithm, given)
     assert re.match(says, getattr(refused.value, "detail", str(refused.value)))
+
+
+@pytest.mark.parametrize("query, asked", [
+    ("since=20", {"since": 20}), ("until=30&half_life=10", {"until": 30, "half_life": 10}),
+    ("half_life=5&now=100", {"half_life": 5, "now": 100}),
+])  # fmt: skip
+def test_a_run_reads_a_view_in_time(serve_store: Serve, query: str, asked: dict[str, int]) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert([1, 2, 3, 1], [2, 3, 1, 3], [1, 2, 3, 4], [10, 20, 25, 40])
+    s = graph.snapshot(compact=True, **asked)
+    answer = get(serve_store(graph), f"pagerank?{query}")
+    assert answer.status == 200, answer.body
+    told = answer.json
+    ranks = algorithms.pagerank(s, weighted="half_life" in asked)
+    assert s.ids is not None
+    assert told["edges"] == s.num_edges
+    assert {row["vertex"]: row["rank"] for row in told["top"]} == pytest.approx(
+        dict(zip(s.ids.tolist(), ranks.tolist(), strict=True))
+    )
+
+
+@pytest.mark.parametrize("query, said", [
+    ("core?half_life=2d", "half_life: core reads no weights"),
+    ("core?since=soon", "expected a date or time of ISO 8601"),
+    ("core?since=2&until=1", "since, until: 2 is after 1"),
+])  # fmt: skip
+def test_views_that_are_refused(serve_store: Serve, query: str, said: str) -> None:
+    graph = lpma.Graph(device="cpu")
+    graph.insert(1, 2)
+    answer = get(serve_store(graph), query)
+    assert (answer.status, said in answer.body.decode()) == (422, True), answer.body
 
 
 def test_options_are_those_that_algorithms_declare() -> None:

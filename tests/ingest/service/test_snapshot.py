@@ -100,6 +100,46 @@ def test_both_forms_are_the_snapshot(
         assert (read.version, read.num_edges, read.directed) == (s.version, s.num_edges, s.directed)
 
 
+@pytest.mark.parametrize("options", OPTIONS[:2] + OPTIONS[3:4], ids=str)
+@pytest.mark.parametrize("query, asked", [
+    ("since=1970-01-01T00:00:01", {"since": 1000}),
+    ("since=1000&until=2500", {"since": 1000, "until": 2500}),
+    ("half_life=1s", {"half_life": 1000}),
+    ("until=2500&half_life=300&now=4000", {"until": 2500, "half_life": 300, "now": 4000}),
+    ("since=7d", {"since": 10**6}),
+])  # fmt: skip
+def test_views_in_time(
+    serve_store: Serve, tmp_path: Path, query: str, asked: dict[str, Any], options: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(5)
+    graph = lpma.Graph(device="cpu", **options)
+    src, dst = rng.integers(0, 300, (2, 900))
+    graph.insert(src, dst, time=rng.integers(0, 4000, 900))
+    served = serve_store(graph)
+    check_arrow(get(served, f"?{query}"), graph.snapshot(**asked))
+    compact = graph.snapshot(compact=True, **asked)
+    check_arrow(get(served, f"?compact=true&{query}"), compact)
+    (tmp_path / "s.npz").write_bytes(get(served, f"?format=npz&{query}").body)
+    assert lpma.Snapshot.read_npz(tmp_path / "s.npz").num_edges == compact.num_edges
+    check_arrow(get(served), graph.snapshot())  # the whole is another one
+
+
+@pytest.mark.parametrize("query, said", [
+    ("since=soon", "expected a date or time of ISO 8601"), ("half_life=0", "a span above 0"),
+    ("since=2&until=1", "since, until: 2 is after 1"), ("now=5", "give half_life, too"),
+    ("since=9223372036854775808", "a time is an integer of 64 bits"), ("since=", "expected a date"),
+])  # fmt: skip
+def test_views_that_are_refused(serve_store: Serve, query: str, said: str) -> None:
+    answer = get(serve_store(random_graph(9)), f"?{query}")
+    assert (answer.status, said in answer.body.decode()) == (422, True), answer.body
+
+
+def test_a_graph_without_times_has_no_views(serve_store: Serve) -> None:
+    answer = get(serve_store(random_graph(9, times=False)), "?since=1")
+    assert answer.status == 422
+    assert "since: the edges have no times" in answer.body.decode()
+
+
 @pytest.mark.parametrize("edges", [0, 1])
 def test_the_smallest_graphs(serve_store: Serve, edges: int) -> None:
     graph = random_graph(edges)

@@ -78,8 +78,8 @@ def cases(draw: st.DrawFn) -> Case:
     table = draw(st.sampled_from([BY_ENDS, BY_SOURCE, BY_ID, COMPOSITE]))
     table = replace(table, text_ends=draw(st.booleans()), nullable=draw(st.booleans()))
     shared = "payer" not in table.key
-    repeat = draw(st.sampled_from(["sum", "last"] if shared else [None, "sum", "last"]))
-    return Case(table, draw(encodings()), repeat)
+    repeats: list[OnRepeat | None] = ["sum", "last"] if shared else [None, "sum", "last"]
+    return Case(table, draw(encodings()), draw(st.sampled_from(repeats)))
 
 
 @st.composite
@@ -187,9 +187,10 @@ def times_of(graph: Any) -> dict[Any, int]:
 
 
 def times_in(rows: Rows, table: Table) -> dict[Any, int]:
-    """The times of rows that are edges, of those that have one. REQUIRES: no two share ends."""
-    edges = summed(rows, table)
-    return {
-        ends: row[table.time] for row in rows.values()
-        if (ends := ends_of(row, table)) in edges and row[table.time] is not None
-    }  # fmt: skip
+    """The newest time of each edge's rows. Not of edges of which a row has none."""
+    found: dict[Any, list[int | None]] = {ends: [] for ends in summed(rows, table)}
+    for row in rows.values():
+        if (ends := ends_of(row, table)) in found:
+            found[ends].append(row[table.time])
+    return {ends: max(t for t in times if t is not None)
+            for ends, times in found.items() if None not in times}  # fmt: skip

@@ -34,12 +34,17 @@ def amount_of(row: Row, table: Table) -> float:
 
 def summed(rows: Rows, table: Table) -> Weights:
     """Weights by ends, whichever changes led to these rows."""
+    return {ends: weight for ends, weight in sums_of(rows, table).items() if weight > 0}
+
+
+def sums_of(rows: Rows, table: Table) -> Weights:
+    """The same with what is no edge, since it is 0 or less."""
     found: Weights = {}
     for row in rows.values():
         ends, amount = ends_of(row, table), amount_of(row, table)
         if ends is not None:
             found[ends] = found.get(ends, 0.0) + amount
-    return {ends: weight for ends, weight in found.items() if weight > 0}
+    return found
 
 
 def after_each(
