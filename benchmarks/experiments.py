@@ -33,6 +33,7 @@ ON_CPU = {
     "checkpoint": "streams.checkpoint:checkpoint",
     "as-of": "streams.as_of:as_of",
     "results": "streams.results:results",
+    "feed": "streams.feed:feed",
     "records": "streams.records:records",
     "rows": "streams.rows:rows",
     "kafka": "streams.kafka:kafka",

@@ -135,6 +135,16 @@ class FeedContent:
         self._digest, self._named = memo
         self._begins = False
 
+    def begun_by(self, newest: EdgeChanges, values: Version) -> tuple[int, ...] | None:
+        """A run that began with an empty graph, and has not gone on, is the run of any empty graph
+        that was made alike."""
+        changes = values.changes
+        here = changes.version, changes.num_edges, changes.time, self._facts
+        there = newest.version, newest.edges, newest.updated, newest.graph
+        begins = newest.place == (0, 0) and newest.parts == 1 and not newest.digest
+        empty = values.graph is not None and not values.graph
+        return (0, 0) if begins and empty and here == there else None
+
     def anew(self) -> Self:
         content = type(self)(self._facts, self._names, self._rows)
         content._digest, content._named = self._digest, self._named

@@ -455,13 +455,15 @@ class Pipeline:
         seconds = 0.0
         watch = self._feed.watch() if len(columns) else None
         if len(columns):
+            version = self.graph.version
             with self.stats.stages.apply as stage:
                 try:
                     answers = self._apply(columns, watch)
                 except AnswersTooLarge:  # the updates are applied: it cannot be tried again
                     queries = unanswered(queries)
                 except OutOfMemory as error:
-                    self._harmless = error
+                    if self.graph.version == version:  # else for what a watch looks up behind it
+                        self._harmless = error
                     raise
             seconds = stage.last
         if queries:

@@ -56,6 +56,9 @@ class Changes:
         """The same, from nothing on."""
         return Changes(self._rules, self._names, self.asked[0])
 
+    def begun_by(self, newest: Result, values: Values) -> None:
+        """A run of results tells all from nothing on: none is gone on with."""
+
     def resume(self, values: Values, memo: tuple[int, ...]) -> None:
         """Go on from these values, which were told."""
         self.since(values)

@@ -79,6 +79,10 @@ class Content(Protocol):
     def anew(self) -> Self:
         """The same, for a run that begins."""
 
+    def begun_by(self, newest: Any, values: Any, /) -> tuple[int, ...] | None:
+        """The memo to go on with, if the newest part in the place is all of a run that began with
+        these very values: its pipeline ended before it had a checkpoint. None if not."""
+
 
 class Moment(Protocol):
     """A version, and the values that belong to it."""
@@ -147,6 +151,14 @@ class Publisher:
                 self._held = NOTHING if newest is None else newest.place
                 self._content.resume(tracked.values, before.memo)
                 return False
+        newest = self._sink.newest() if before is None and not anew else None
+        memo = None if newest is None else self._content.begun_by(newest, tracked.values)
+        if newest is not None and memo is not None:
+            asked, visible = self._content.asked, self._sink.visible
+            self.published = Published(newest.run, *asked, visible, 1, newest.place, memo)
+            self._held = newest.place
+            self._content.resume(tracked.values, memo)
+            return True
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
         again = resumes and not self._sink.visible
         name = _next_run(before, state, self._content.asked) if again else os.urandom(8).hex()

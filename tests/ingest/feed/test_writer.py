@@ -126,6 +126,34 @@ def test_an_error_of_the_feed_stops_the_stream(device: str, tmp_path: Path) -> N
         assert {2, 3} <= set(versions)
 
 
+def test_memory_that_runs_out_behind_a_batch_does_not_apply_it_twice(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = lpma.Watch.finish
+
+    def short(self: lpma.Watch, stores: Any) -> None:
+        if stores.version == 2:
+            monkeypatch.setattr(lpma.Watch, "finish", finish)
+            raise MemoryError("none left")
+        finish(self, stores)
+
+    monkeypatch.setattr(lpma.Watch, "finish", short)
+    given: Any = {"batch_size": 7, "changes": tmp_path / "feed"}
+    with SqliteLog(tmp_path / "log") as log:
+        stream(log)
+        pipeline = Pipeline(log, lpma.Graph(device=device), tmp_path / "c", **given)
+        with pytest.raises(lpma.OutOfMemory):
+            pipeline.run("end")
+        with pytest.raises(ingest.PipelineError, match="an earlier error"):
+            pipeline.step()
+        pipeline.close()
+        with Pipeline.resume(tmp_path / "c", log, device=device, **given) as resumed:
+            resumed.run("end")
+    with ingest.follow(tmp_path / "feed", device=device) as copy:
+        copy.run("end")
+    assert state_of(copy.graph) == state_of(resumed.graph)  # type: ignore[arg-type]
+
+
 def test_a_file_that_was_moved_away_begins_anew(device: str, tmp_path: Path) -> None:
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
