@@ -9,7 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-TOOLS = ("hypothesis", "igraph", "networkx", "pytest", "pytest-xdist")  # of the extra `test`
+# Of the extra `test`.
+TOOLS = ("fastavro", "hypothesis", "igraph", "networkx", "pytest", "pytest-xdist")
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 tools = [one for one in project["optional-dependencies"]["test"]

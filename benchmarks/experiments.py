@@ -11,6 +11,7 @@ from .report import Report, Setting
 ON_CPU = {
     "first-use": "stores.first_use:first_use",
     "updates": "stores.updates:updates",
+    "sets": "stores.sets:sets",
     "mixed": "stores.mixed:mixed",
     "queries": "stores.queries:queries",
     "busy": "stores.busy:busy",
@@ -60,6 +61,7 @@ ON_EITHER = {
 # paper.
 ON_GPU = {
     "gpu-updates": "stores.gpu.updates:gpu_updates",
+    "gpu-sets": "stores.sets:gpu_sets",
     "gpu-scaling": "stores.gpu.scaling:gpu_scaling",
     "figure8": "papers.lpma.growth:figure8",
     "figure9": "papers.lpma.growth:figure9",

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
         RecordError as RecordError,
         SourceError as SourceError,
     )
+    from .feed.follower import follow as follow
     from .fields import Debezium as Debezium, Fields as Fields
+    from .formats.changes import EdgeChanges as EdgeChanges, decode_changes as decode_changes
     from .formats.encode import (
         encode_expire as encode_expire,
         encode_query as encode_query,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from .pipeline.pipeline import Pipeline as Pipeline
     from .queries.base import Ask as Ask
     from .queries.client import Client as Client
+    from .registry.client import SchemaRegistry as SchemaRegistry
     from .results.reading import read_results as read_results
     from .settings import (
         BatchStats as BatchStats,
@@ -87,7 +90,9 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "errors": """
         CheckpointError ClusterError EngineLost IngestError LockedError OffsetError PastError
         PipelineError QueryError QueryRefused QueryTimeout RecordError SourceError""",
+    "feed.follower": "follow",
     "fields": "Debezium Fields",
+    "formats.changes": "EdgeChanges decode_changes",
     "formats.encode": "encode_expire encode_query encode_row encode_updates",
     "formats.records": "decode decode_record",
     "formats.replies": "DeadLetter decode_dead_letter decode_reply",
@@ -97,6 +102,7 @@ _NAMES = {  # by the module that has them; type checkers read the same above
     "pipeline.pipeline": "Pipeline",
     "queries.base": "Ask",
     "queries.client": "Client",
+    "registry.client": "SchemaRegistry",
     "results.reading": "read_results",
     "settings": "BatchStats Settings SettingsDict",
     "sources": "FileSource Partition Source SqliteLog",

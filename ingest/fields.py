@@ -27,6 +27,15 @@ _KEPT = {"source": "src", "target": "dst"}  # by the names that checkpoints have
 _ROLES = {**_KEPT, "producer": "source"}  # and records
 
 
+class FieldsError(PipelineError, ValueError):
+    """A mapping of fields makes no sense; `field`: the one of its fields that does not, "" if
+    several do not fit together."""
+
+    def __init__(self, text: str, field: str = "") -> None:
+        super().__init__(text)
+        self.field = field
+
+
 class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which field of a row means what; the others are ignored, whatever they hold. None: in a topic
     `src` and `dst`, and no such field of the others; in a file a guess, but never of a kind.
@@ -60,19 +69,22 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         named = [name for name in self.named().values() if name != NONE]
         for role, name in self.named().items():
             if type(name) is not int and not (isinstance(name, str) and name):
-                raise PipelineError(f"{role} is {name!r}: expected the name of a field")
+                raise FieldsError(f"{role} is {name!r}: expected the name of a field", role)
         if len(set(named)) != len(named):
-            raise PipelineError(f"fields {named}: each must have a name of its own")
+            raise FieldsError(f"fields {named}: each must have a name of its own")
         if (self.producer is None) != (self.seq is None):
-            raise PipelineError("producer and seq: name both fields, or neither")
+            raise FieldsError("producer and seq: name both fields, or neither")
         if self.time_unit not in (None, *UNITS):
-            raise PipelineError(f"time_unit is {self.time_unit!r}: expected {', '.join(UNITS)}")
-        force_setattr(self, "kinds", {k: _kind(k, word) for k, word in self.kinds.items()})
-        force_setattr(self, "default_kind", _kind("default_kind", self.default_kind))
+            expected = f"expected {', '.join(UNITS)}"
+            raise FieldsError(f"time_unit is {self.time_unit!r}: {expected}", "time_unit")
+        kinds = {k: _kind(k, word, "kinds") for k, word in self.kinds.items()}
+        force_setattr(self, "kinds", kinds)
+        kind = _kind("default_kind", self.default_kind, "default_kind")
+        force_setattr(self, "default_kind", kind)
         try:
             number(self.default_weight, "default_weight")
         except RecordError as error:
-            raise PipelineError(str(error)) from None
+            raise FieldsError(str(error), "default_weight") from None
 
     def named(self) -> dict[str, Any]:
         """The fields that are said, by role."""
@@ -84,15 +96,17 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.default_weight != 1 or self.default_kind != "append"
 
     def of_topic(self) -> Self:
-        """With what None means in a topic. Raises PipelineError for what only files have."""
+        """With what None means in a topic. Raises FieldsError for what only files have."""
         for role, name in self.named().items():
             if type(name) is int:
-                raise PipelineError(
-                    f"{role} is {name}: columns have numbers in files; name a field of the records"
+                raise FieldsError(
+                    f"{role} is {name}: columns have numbers in files; name a field of the records",
+                    role,
                 )
         if self.time_unit == "auto":
-            raise PipelineError(
-                "time_unit is 'auto': a stream declares its unit, so that a replay reads the same"
+            raise FieldsError(
+                "time_unit is 'auto': a stream declares its unit, so that a replay reads the same",
+                "time_unit",
             )
         optional = {
             role: None if getattr(self, role) == NONE else getattr(self, role)
@@ -143,12 +157,22 @@ class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                       if (kept := _KEPT.get(name, name)) in content})  # fmt: skip
 
 
-def _kind(said: str, word: str) -> str:
-    """The word of records for `word`, or for a number of `lpma.Kind`. Raises PipelineError."""
+def kinds_of_text(text: str) -> dict[str, str]:
+    """`Fields.kinds` of WORD=KIND,…, as a command line has it. Raises FieldsError."""
+    pairs = [pair.partition("=") for pair in text.split(",") if pair]
+    if not all(word and kind for word, _, kind in pairs):
+        expected = "expected WORD=KIND,…, as follow=insert,unfollow=delete"
+        raise FieldsError(f"{text!r}: {expected}", "kinds")
+    return {word.strip(): kind.strip() for word, _, kind in pairs}
+
+
+def _kind(said: str, word: str, field: str) -> str:
+    """The word of records for `word`, or for a number of `lpma.Kind`. Raises FieldsError."""
     numbers = {str(int(kind)): name for name, kind in UPDATE_KINDS.items()}
     found = {"insert": "append", **numbers}.get(word.lower(), word.lower())
     if found not in UPDATE_KINDS:
-        raise PipelineError(f"{said}: {word!r}: expected one of {', '.join(UPDATE_KINDS)}")
+        expected = f"expected one of {', '.join(UPDATE_KINDS)}"
+        raise FieldsError(f"{said}: {word!r}: {expected}", field)
     return found
 
 
@@ -260,6 +284,12 @@ def fields_of(records: Records, topic: str) -> Fields | None:
     """The mapping of the records of `topic`; None if all are in our own forms."""
     found = records_of(records, topic)
     return found if isinstance(found, Fields) else None
+
+
+def mapping_of(records: Records, topic: str) -> Fields | None:
+    """The same, and the mapping of the columns of a table whose changes `topic` has."""
+    found = records_of(records, topic)
+    return found.fields if isinstance(found, Debezium) else fields_of(records, topic)
 
 
 def remembers_rows(records: Records) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from difflib import get_close_matches
@@ -18,15 +19,20 @@ from lpma.pma.counters import Unchanged
 from .arguments import by_name
 from .errors import PipelineError, UnknownSetting
 from .fields import Fields, Records, checked_records, fields_of, records_from_json, records_to_json
+from .formats.changes import ChangesFormat, EdgeChanges
 from .formats.replies import DeadLetter
 from .pipeline.windows import Width, WindowTime, width_of
-from .results.figures import ResultSink, check_figures, checked_alerts
+from .registry.client import SchemaRegistry, checked_registry
+from .results.figures import ResultSink, check_figures, check_place, checked_alerts
 from .state.retention import RetentionPolicy
 from .timers import now_ms
 from .types import REPLIES, Ids, Late, Reply, Sink
 
 DeadLetterSink = Sink | tuple[Sink, str] | Callable[[DeadLetter], object] | None
 ReplySink = Sink | Callable[[Reply], object] | None
+ChangesSink = (
+    Sink | tuple[Sink, str] | str | os.PathLike[str] | Callable[[EdgeChanges], object] | None
+)
 
 
 def _said(key: str, description: str, **limits: Any) -> Meta:
@@ -100,6 +106,7 @@ class RecordSettings:
     window: Width = None  # edges are kept so long; None: for ever
     window_time: MovedBy = "event"
     max_ahead: Width = "24h"  # how far past the clock an event time may lie; None: anywhere
+    enveloped: bool = False  # whether records in Confluent's envelope are read; so with a registry
     ids: InitVar[Ids | None] = None  # until the next release: "mapped" is names=True
 
     def __post_init__(self, ids: Ids | None) -> None:
@@ -131,6 +138,12 @@ class RecordSettings:
         """These settings by name. Raises PipelineError if one of those `given` differs."""
         own = {field.name: getattr(self, field.name) for field in fields(RecordSettings)}
         given = dict(given)
+        if given.get("schema_registry") is not None and not self.enveloped:
+            raise PipelineError(
+                "schema_registry: the checkpoint was taken without one, so records in Confluent's "
+                "envelope became dead letters, which a resume cannot change: leave it out, or "
+                "start a new checkpoint"
+            )
         for name, check in (("window", width_of), ("records", checked_records)):
             if name in given:
                 given[name] = check(given[name])
@@ -153,6 +166,8 @@ class RecordSettings:
             del content["window"], content["window_time"]
         if self.max_ahead is None:
             del content["max_ahead"]
+        if not self.enveloped:
+            del content["enveloped"]
         content["ids"] = "mapped" if content.pop("names") else "dense"
         content["records"] = records_to_json(self.records)
         return content
@@ -185,6 +200,12 @@ class Settings(RecordSettings):
     good one comes, dead letters and checkpoints wait. 0: it goes on. `lpma ingest` says 1000.
     results: where changes of the figures in `track` go, and alerts: a log (topic "results"), a
     (log, topic) pair, a path of a file (JSON lines), or a function of a Result. None: nowhere.
+    changes: where the edge feed goes, what each version of the graph changed: a log (topic
+    "changes"), a (log, topic) pair, a path of a file (JSON lines), or a function of EdgeChanges.
+    changes_format: "columns", or "json": an object of JSON for each edge that changed.
+    schema_registry: where the schemas of records in Confluent's envelope are: a URL, or an
+    `ingest.SchemaRegistry`. A stream that began with one may be resumed without: then it knows the
+    schemas that are kept with its checkpoints.
 
     >>> ingest.Settings(batch_size=1000, late="reject", max_lateness=60_000).batch_interval
     0.1
@@ -213,10 +234,16 @@ class Settings(RecordSettings):
     track: Sequence[str] = ()  # figures kept after every batch: see `results/figures.py`
     results: ResultSink = None
     alerts: Sequence[str] = ()  # rules, as "core >= 20"
+    changes: ChangesSink = None
+    changes_format: ChangesFormat = "columns"
     stop_if_first_bad: StopIfFirstBad = 0  # of a new stream: see `pipeline/outputs.py`
+    schema_registry: SchemaRegistry | str | None = None
 
     def __post_init__(self, ids: Ids | None) -> None:
         super().__post_init__(ids)
+        registry = checked_registry(self.schema_registry)
+        object.__setattr__(self, "schema_registry", registry)
+        object.__setattr__(self, "enveloped", self.enveloped or registry is not None)
         for name, limits in numbers().items():
             value = getattr(self, name)
             if isinstance(limits.ge, float):
@@ -231,6 +258,11 @@ class Settings(RecordSettings):
         object.__setattr__(self, "track", check_figures(self.track))
         alerts = checked_alerts(self.results, self.alerts, self.track)
         object.__setattr__(self, "alerts", alerts)
+        if self.changes is not None:
+            check_place("changes", self.changes)
+        if self.changes_format not in get_args(ChangesFormat):
+            known = " or ".join(map(repr, get_args(ChangesFormat)))
+            raise PipelineError(f"changes_format is {self.changes_format!r}: expected {known}")
         RetentionPolicy.of("" if self.keep_checkpoints is None else self.keep_checkpoints)
         if not callable(self.clock):
             raise PipelineError(f"clock is {self.clock!r}: expected a function, of ms since 1970")
@@ -314,7 +346,11 @@ class SettingsDict(TypedDict, total=False):
     track: Sequence[str]
     results: ResultSink
     alerts: Sequence[str]
+    changes: ChangesSink
+    changes_format: ChangesFormat
     stop_if_first_bad: int
+    enveloped: bool
+    schema_registry: SchemaRegistry | str | None
     ids: Ids | None  # until the next release: see RecordSettings
 
 

@@ -81,6 +81,7 @@ class Stages:
         self.apply = Stage()
         self.track = Stage()
         self.results = Stage()
+        self.feed = Stage()
         self.reply = Stage()
         self.checkpoint = Stage()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -31,6 +31,7 @@ QUERIES = "queries"
 REPLIES = "replies"
 DEAD_LETTERS = "dead-letters"
 RESULTS = "results"
+CHANGES = "changes"
 
 Ids = Literal["dense", "mapped"]  # what `names` was until the next release: see `arguments.py`
 Name = int | str  # of a vertex
@@ -274,8 +275,10 @@ class Names:
 @dataclass(frozen=True)
 class Record:
     """A decoded record: its updates in order, or its query; (producer, seq) if it names them.
-    If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids. is_change: the
-    updates are one change of a table, and are applied together or not at all.
+    If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids; if it has
+    `resolve`, `batch` waits for what that makes of the graph's dictionary. is_change: the updates
+    are one change of a table, and are applied together or not at all. closes: a batch ends with it,
+    where the source says where batches end.
 
     >>> record = ingest.decode_record(ingest.encode_row(1, 2, producer="shop-7", seq=4))
     >>> len(record.batch), record.producer, record.seq
@@ -288,6 +291,8 @@ class Record:
     seq: int | None = None
     names: Names | None = None
     is_change: bool = False
+    resolve: Callable[[Any], Columns] | None = None
+    closes: bool = False
 
     def rows(self, start: int, stop: int) -> Record:
         """Those rows, as a record of the same producer."""

@@ -4,6 +4,7 @@ from .batch.builder import Batch, pinned_batch
 from .batch.columns import Columns, Kind
 from .compilation import compile
 from .engine.answers import Answers
+from .engine.net import Change, NetChanges, Watch
 from .errors import (
     AnswersTooLarge,
     BatchError,
@@ -35,6 +36,7 @@ __all__ = [
     "Batch",
     "BatchError",
     "BrokenStore",
+    "Change",
     "Changes",
     "Columns",
     "ConcurrentWrite",
@@ -47,6 +49,7 @@ __all__ = [
     "Kind",
     "LpmaError",
     "Neighbors",
+    "NetChanges",
     "OutOfMemory",
     "Snapshot",
     "SnapshotTooLarge",
@@ -54,6 +57,7 @@ __all__ = [
     "StoreTooLarge",
     "Unchanged",
     "VertexError",
+    "Watch",
     "__version__",
     "compile",
     "from_dataframe",

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .arguments import scalars
-from .arguments.convert import NO_VERTEX, time_array, time_column
+from .arguments.convert import NO_VERTEX, one_time, time_column
 from .arguments.renamed import keywords_renamed
 from .arguments.scalars import integer, shown, truth
 from .arguments.scalars import path as argument_path
@@ -43,6 +43,7 @@ from .engine.admission import NO_PREDECESSORS
 from .engine.answers import Answers
 from .engine.check import check_stores
 from .engine.lock import GraphLock
+from .engine.net import Watch
 from .engine.single import SingleOperations, degree_of
 from .engine.stores import Stores
 from .engine.touched import net_changes, touched
@@ -232,15 +233,14 @@ class Graph:
         >>> g.has_edge(1, 2), g.num_edges
         (False, 2)
         """
-        time = None if before is None else time_array(before)
-        if time is None or time.ndim:
-            raise BatchError("before: expire takes one time: integer milliseconds or a datetime")
         zero = np.zeros(1, np.uint32)
-        given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time_column(time, zero)
+        time = time_column(one_time(before, "before"), zero)
+        given = np.array([Kind.EXPIRE], np.uint8), zero, zero, None, time
         self._vertices.apply_ids(Columns(*given, checked=True))
 
-    def apply(self, batch: Batch | Columns) -> Answers:
-        """Apply one mixed batch and answer its queries, each as of its place in it.
+    def apply(self, batch: Batch | Columns, watch: Watch | None = None) -> Answers:
+        """Apply one mixed batch and answer its queries, each as of its place in it. watch: a new
+        one, which then has what the batch changed: two look-ups of all that it names.
 
         Raises
         BatchError       the batch is malformed; nothing is changed
@@ -260,7 +260,7 @@ class Graph:
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
-        return self._vertices.apply(batch)
+        return self._vertices.apply(batch, watch)
 
     @property
     def names(self) -> Names | None:

@@ -5,7 +5,8 @@ An edge is in a view where since ≤ t < until. A half-life makes of its weight 
     w · 2^-((now - t) / half_life)
 
 where `now` is the newest time in the view unless it is given. An edge that is newer than `now`
-counts whole; one older than 1,022 half-lives weighs 0, and stays an edge.
+counts whole; one whose weight falls below what its type holds with all digits (2^-126 of float32,
+2^-1022 of float64) weighs 0, and stays an edge.
 
 Idea: every device finds the same bits, since each does the same steps, each of which IEEE 754
 rounds in one way: no exp2 of a library, no fused multiply-add. An age is an exact unsigned integer
@@ -31,6 +32,7 @@ from .arrays import Array, array_module
 LEAST, MOST = -(2**63), 2**63 - 1  # times
 SHIFTER = 1.5 * 2.0**52
 SHIFTER_BITS = 0x4338000000000000
+LEAST_SINGLE = 2.0**-126  # of a float32 with all digits: devices make 0 of what is less
 ZERO_AT = 1023  # half-lives: 2^-1023 has the bits of 0
 MANTISSA = 52  # bits
 ZERO = np.uint64(0)
@@ -92,7 +94,10 @@ def decayed(weights: Array | None, times: Array, decay: Decay) -> Array:
     piece = PIECE if xp is np else max(len(times), 1)
     for first in range(0, len(times), piece):
         part = slice(first, first + piece)
-        made[part] = weights[part].astype(np.float64) * _factors(xp, times[part], decay)
+        product = weights[part].astype(np.float64) * _factors(xp, times[part], decay)
+        if made.dtype == np.float32:
+            product = xp.where(product >= LEAST_SINGLE, product, 0.0)
+        made[part] = product
     return made
 
 

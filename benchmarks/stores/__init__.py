@@ -3,6 +3,7 @@
 base.py         what a store must offer to be compared, and ours
 peers.py        the other stores, behind the same few methods
 updates.py      insertions and deletions, by batch size
+sets.py         edges that are set beside the same inserted
 mixed.py        insertions with queries among them
 queries.py      edges and successors
 csr.py          the export of all edges

@@ -32,6 +32,7 @@ from .memory_source import RECORD, refuse
 ROUNDS, BUDGET_S = 3, 12.0
 POLL, BATCH = 10_000, 100_000
 OURS, MAPPED = ("src", "dst", "weight", "time"), ("user", "item", "score", "at")  # keys of rows
+DEBEZIUM = "Debezium JSON 1 kB"
 FORMS = [
     (names, form)
     for names in ("integers", "names")
@@ -41,7 +42,7 @@ FORMS = [
         "JSON rows",
         f"columns, {RECORD:,} a record",
     )
-]
+] + [("names", DEBEZIUM)]
 LOOPS = ("networkx", "dictionaries")
 STAGES = ("poll", "buffer", "journal", "apply")
 
@@ -96,7 +97,7 @@ def compared(
         with filled(list(_records(edges, form, names == "names"))) as topic:
             loads, stages = _loads(form), dict[str, float]()
             runs: dict[str, Callable[[], Any]] = {
-                "lpma": partial(_pipeline, topic, _keys(form), names == "names", stages)
+                "lpma": partial(_pipeline, topic, _mapping(form), names == "names", stages)
             }
             if loads is not None:
                 runs |= {name: partial(_loop, topic, _keys(form), loads, name) for name in loops}
@@ -122,13 +123,33 @@ def _records(edges: Ends, form: str, names: bool) -> Iterator[bytes]:
     pack: Callable[[Any], bytes] = msgpack.packb
     if form.startswith("JSON"):
         pack = lambda row: json.dumps(row).encode()  # noqa: E731
+    if form == DEBEZIUM:
+        pack = _inserted
     for at, (u, v) in enumerate(edges):
         row = u, v, 1.0, 1_700_000_000_000 + at
         yield pack(dict(zip(_keys(form), row, strict=True)))
 
 
+def _inserted(row: dict[str, Any]) -> bytes:
+    """A row that was inserted, as Debezium tells it, without its schema."""
+    source = {
+        "version": "2.7.0.Final", "connector": "postgresql", "name": "shop", "ts_ms": row["at"],
+        "snapshot": "false", "db": "shop", "sequence": '["24023119","24023128"]',
+        "schema": "public", "table": "scores", "txId": 555, "lsn": 24023128, "xmin": None,
+    }  # fmt: skip
+    after = {"id": row["at"], **row, "comment": "x" * 480, "status": "new", "reviewed": False}
+    content = {"before": None, "after": after, "source": source, "op": "c", "ts_ms": row["at"],
+               "transaction": None}  # fmt: skip
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
 def _keys(form: str) -> tuple[str, str, str, str]:
-    return MAPPED if form.startswith("mapped") else OURS
+    return MAPPED if form.startswith("mapped") or form == DEBEZIUM else OURS
+
+
+def _mapping(form: str) -> ingest.Fields | ingest.Debezium:
+    fields = ingest.Fields(*_keys(form))
+    return ingest.Debezium(fields, on_repeat="last") if form == DEBEZIUM else fields
 
 
 def _loads(form: str) -> Callable[[bytes], Any] | None:
@@ -136,18 +157,19 @@ def _loads(form: str) -> Callable[[bytes], Any] | None:
         return None
     if "msgpack" in form:
         return msgpack.unpackb
-    return importlib.import_module("orjson").loads if find_spec("orjson") else json.loads
+    loads = importlib.import_module("orjson").loads if find_spec("orjson") else json.loads
+    return (lambda value: loads(value)["after"]) if form == DEBEZIUM else loads
 
 
 def _pipeline(
-    topic: Topic, keys: tuple[str, str, str, str], names: bool, stages: dict[str, float]
+    topic: Topic, records: ingest.Fields | ingest.Debezium, names: bool, stages: dict[str, float]
 ) -> lpma.Graph:
     graph = lpma.Graph(device="cpu", names=names)
     with (
         topic.source() as source,
         tempfile.TemporaryDirectory() as state,
         ingest.Pipeline(
-            source, graph, Path(state) / "state", records=ingest.Fields(*keys), names=names,
+            source, graph, Path(state) / "state", records=records, names=names,
             batch_size=BATCH, batch_interval=10.0, poll_records=POLL, dead_letters=refuse,
         ) as pipeline,
     ):  # fmt: skip

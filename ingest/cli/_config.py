@@ -45,6 +45,7 @@ from typer.models import ParameterInfo
 from lpma.file.atomic import atomic_write
 
 from ..errors import PipelineError
+from ..fields import FieldsError, kinds_of_text
 from ..settings import Settings
 from ._targets import STDIN
 from ._typer import Command, hints_of, option_of, sharing, showing
@@ -52,9 +53,9 @@ from ._typer import Command, hints_of, option_of, sharing, showing
 MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was last read
 # What it keeps: tables and keys. The rest is for one run alone.
 REMEMBERED = (
-    "source.path", "kafka", "file", "records", "fields", "graph", "batches", "results",
-    "checkpoints.interval", "checkpoints.operations", "checkpoints.keep", "outputs.reply_topics",
-    "outputs.dead_letter_topic",
+    "source.path", "kafka", "registry", "file", "records", "fields", "graph", "batches", "results",
+    "changes", "checkpoints.interval", "checkpoints.operations", "checkpoints.keep",
+    "outputs.reply_topics", "outputs.dead_letter_topic",
 )  # fmt: skip
 CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
@@ -62,7 +63,9 @@ NAMES = "records.names"  # what --ids said, until the next release
 _UNKNOWN = re.compile("Object contains unknown field `(.*)`")
 _GIVEN = ("COMMANDLINE", "ENVIRONMENT")  # sources of a parameter
 # Of two tables or keys, the one that the command line names leaves no room for the other.
-_EITHER = (("source.path", "kafka"), ("results.topic", "results.file"))
+_EITHER = (
+    ("source.path", "kafka"), ("results.topic", "results.file"), ("changes.topic", "changes.file"),
+)  # fmt: skip
 
 ConfigFile = Annotated[
     Path | None,
@@ -287,7 +290,7 @@ def _set_here(
             before = found.get(entry.name) or given.get(entry.name) or Table({}, Path(), entry.key)
             found[entry.name] = replace(before, content={**before.content, last: value})
             continue
-        if str in kinds and not isinstance(value, str | list):
+        if str in kinds and not isinstance(value, str | list | dict):
             value = raw
         elif isinstance(value, str) and any(get_origin(kind) is list for kind in kinds):
             value = [value]
@@ -355,6 +358,10 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         value = ",".join(value)  # of an option that takes A,B,…
     elif takes_text and type(value) is int:
         value = str(value)  # a port, a width, a column's number
+    is_list = any(get_origin(kind) is list for kind in (entry.kind, *get_args(entry.kind)))
+    if is_list and value == []:
+        raise _wrong(path, f"{entry.key}: names nothing: give one at least, or leave it out")
+    value = _with_kinds(path, entry.key, value)
     try:
         found = msgspec.convert(value, entry.kind, dec_hook=functools.partial(_path, path.parent))
         found = Table(found, path, entry.key) if entry.is_table else found
@@ -362,6 +369,8 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         key = entry.key + place.rstrip("`")
+        if isinstance(error.__cause__, FieldsError) and error.__cause__.field:
+            key += f".{error.__cause__.field}"
         if unknown := _UNKNOWN.fullmatch(what):
             known = [name for kind in _structs(entry.kind) for name in kind.__struct_fields__]
             hint = _nearest(unknown[1], known)
@@ -376,6 +385,21 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         raise _wrong(path, f"{entry.key}: {error}") from None
     except typer.BadParameter as error:
         raise _wrong(path, f"{entry.key}: {error.message}") from None
+
+
+def _with_kinds(path: Path, place: str, value: Any) -> Any:
+    """A value, in which `kinds` of mappings of fields, where they are written as an option has
+    them, are tables. Raises typer.BadParameter."""
+    if isinstance(value, list):
+        return [_with_kinds(path, f"{place}[{at}]", part) for at, part in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _with_kinds(path, f"{place}.{key}", its) for key, its in value.items()}
+    if not (isinstance(value, str) and place.endswith(".kinds")):
+        return value
+    try:
+        return kinds_of_text(value)
+    except FieldsError as error:
+        raise _wrong(path, f"{place}: {error}") from None
 
 
 def _structs(kind: Any) -> Iterator[type[msgspec.Struct]]:

@@ -7,11 +7,13 @@ import io
 import json
 import logging
 import os
+import re
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
+from contextvars import ContextVar
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -41,6 +43,10 @@ _IN_OPTIONS = {  # what the library advises of Python, and what helps on the com
     "names=True takes others": "--names takes others",
 }
 
+_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)( ?)")
+
+_moved: ContextVar[dict[str, str]] = ContextVar("moved")  # options that are keys in a command
+
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, nothing else there.")
 ]
@@ -54,6 +60,7 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        _moved.set(getattr(command, "moved", {}))
         with noting_interrupts() as interrupts:
             try:
                 return command(*args, **kwargs)
@@ -88,10 +95,21 @@ def _text_of(error: BaseException) -> str:
 
 def in_options(text: str) -> str:
     """A message of the library with what helps on the command line, where it advises something of
-    Python."""
+    Python, or an option that is a key of the file in the command that runs."""
     for advised, option in _IN_OPTIONS.items():
         text = text.replace(advised, option)
-    return text
+    moved = _moved.get({})
+
+    def as_key(match: re.Match[str]) -> str:
+        option, value = match[1], match[2]
+        if (key := moved.get(option)) is None:
+            return match[0]
+        if option.startswith("--no-"):
+            return f"--set {key}=false{value}"
+        is_flag = f"--no-{option[2:]}" in moved
+        return f"--set {key}=true{value}" if is_flag else f"--set {key}="
+
+    return _OPTION.sub(as_key, text)
 
 
 def _expected() -> tuple[type[Exception], ...]:
@@ -298,7 +316,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(in_options(text), markup=False, soft_wrap=True)
 
     def progress(
         self, what: str, done: int, total: int | None, note: str = "", share: float | None = None

@@ -98,8 +98,9 @@ def _resumed(stream: Stream, source: Any, settings: dict[str, Any]) -> tuple[Dry
     """A run that goes on from a checkpoint, which is read without its lock, and the gaps that it
     skips."""
     from ..pipeline.dry_run import DryRun
-    from ..pipeline.recovery import verify_and_seek
+    from ..pipeline.recovery import rows_of, verify_and_seek
     from ..state.inspection import verify_directory
+    from ..state.table_rows import ROWS
 
     checkpointing = stream.checkpointing
     checkpoint = checkpointing.checkpoint
@@ -111,4 +112,8 @@ def _resumed(stream: Stream, source: Any, settings: dict[str, Any]) -> tuple[Dry
     if report.resume is None and not checkpointing.accept_journal_loss:
         raise CheckpointError(f"{checkpoint}: a resume is refused: {report.refusal}")
     own, gaps = verify_and_seek(opened.state, source, settings, checkpointing.accept_gap)
-    return DryRun(source, opened.graph, own, opened.state, answers=stream.origin.is_log), gaps
+    run = DryRun(
+        source, opened.graph, own, opened.state, answers=stream.origin.is_log,
+        checkpoint=checkpoint, rows=rows_of(own, opened.path.with_name(ROWS)),
+    )  # fmt: skip
+    return run, gaps

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ..errors import PipelineError, SourceError
+from ..errors import SourceError
 from ..fields import TimeUnit
 from ..types import Ids
 from ._completion import columns
@@ -56,7 +56,7 @@ class FieldOptions:
         "remove_vertex, or their numbers 0, 1, 11, 2 and 3. It is never guessed.",
     )  # fmt: skip
     kind_map: str | None = _field_option(
-        "fields.kinds", "--kind-map", metavar="WORD=KIND,…",
+        "fields.kinds", "--kind-map", metavar="WORD=KIND,…", in_file=str | dict[str, str] | None,
         help="What the words of that field mean, as in a=insert,b=delete.",
     )  # fmt: skip
     time_unit: TimeUnit | None = _field_option(
@@ -98,7 +98,7 @@ class FieldOptions:
 
     def fields(self) -> Fields | None:
         """The mapping of fields; None if nothing of it was said. Raises typer.BadParameter."""
-        from ..fields import Fields
+        from ..fields import Fields, FieldsError, kinds_of_text
 
         # Until the next release, --weight may also say the type of a graph's weights.
         is_type = self.weight_column in get_args(WeightType)[:2]
@@ -106,24 +106,19 @@ class FieldOptions:
             {
                 "source": self.source_column, "target": self.target_column,
                 "weight": None if is_type else self.weight_column, "time": self.time_column,
-                "kind": self.kind_column, "kinds": self._kinds() or None,
-                "time_unit": self.time_unit, "default_weight": self.default_weight,
-                "default_kind": self.default_kind,
+                "kind": self.kind_column, "time_unit": self.time_unit,
+                "default_weight": self.default_weight, "default_kind": self.default_kind,
             }
         )  # fmt: skip
+        kinds: Any = self.kind_map or {}  # a file may have a table
         try:
+            if kinds := kinds_of_text(kinds) if isinstance(kinds, str) else kinds:
+                said["kinds"] = kinds
             return Fields(**said) if said else None
-        except PipelineError as error:
-            raise typer.BadParameter(str(error), param_hint="--source and others") from error
-
-    def _kinds(self) -> dict[str, str]:
-        pairs = [pair.partition("=") for pair in (self.kind_map or "").split(",") if pair]
-        if not all(word and kind for word, _, kind in pairs):
-            raise typer.BadParameter(
-                f"{self.kind_map!r}: expected WORD=KIND,…, as follow=insert,unfollow=delete",
-                param_hint="--kind-map",
-            )
-        return {word.strip(): kind.strip() for word, _, kind in pairs}
+        except FieldsError as error:
+            option = {"": "--source and others", "kinds": "--kind-map"}.get(error.field)
+            option = option or f"--{error.field.replace('_', '-')}"
+            raise typer.BadParameter(str(error), param_hint=option) from error
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,39 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from ..errors import PipelineError
-from ..fields import Debezium, Fields, OnRepeat, OnTombstone, Records, TopicRecords
+from ..fields import (
+    Debezium,
+    Fields,
+    FieldsError,
+    OnRepeat,
+    OnTombstone,
+    Records,
+    TopicRecords,
+)
+from ..formats.changes import ChangesFormat
 from ..settings import declared
 from ..types import DEAD_LETTERS, REPLIES
 from ._completion import figures
 from ._config import Table
 from ._console import JsonOption
 from ._file_options import DEBEZIUM, FileOptions
-from ._options import CHECKPOINTS, KAFKA, KAFKA_TABLE, KafkaConfig, given
+from ._options import (
+    CHECKPOINTS,
+    KAFKA,
+    KAFKA_TABLE,
+    REGISTRY_TABLE,
+    KafkaConfig,
+    SchemaRegistryConfig,
+    SchemaRegistryUrl,
+    given,
+    schema_registry,
+)
 from ._origin import FROM_OFFSETS, Origin, Starts, read_starts
 from ._serve_options import SERVING
 from ._typer import keyed, option
@@ -28,6 +47,7 @@ FIRST_RECORDS = 1000  # of a new stream: if all are bad, it stops
 
 _kafka_option = partial(option, panel=KAFKA)
 _results_option = partial(option, panel="Figures and results")
+_feed_option = partial(option, panel="The edge feed")
 _record_option = partial(option, panel="The records of a log")
 _checkpoint_option = partial(option, panel=CHECKPOINTS)
 _serve_option = partial(option, panel=SERVING)
@@ -39,10 +59,13 @@ def _name(text: str) -> str:
     return text
 
 
+TopicName = Annotated[str, msgspec.Meta(min_length=1)]
+
+
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A topic in a file, whose records may be read in a way of their own."""
 
-    name: str
+    name: TopicName
     fields: Fields | None = None
     format: Literal["debezium"] | None = None
     on_tombstone: OnTombstone | None = None
@@ -51,6 +74,11 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.format is None and (self.on_tombstone or self.on_repeat):
             raise PipelineError(f'{self.name}: on_tombstone and on_repeat need format = "debezium"')
+        try:
+            if self.fields is not None:
+                self.fields.of_topic()
+        except FieldsError as error:
+            raise FieldsError(str(error), f"fields.{error.field}") from None
         _ = self.records  # PipelineError where it makes no sense
 
     @property
@@ -71,11 +99,14 @@ class EndpointOptions:
         help="Read from these brokers instead of a SOURCE.",
     )  # fmt: skip
     topics: list[str] | None = _kafka_option(
-        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[str | Topic] | None,
+        "kafka.topics", "--topic", metavar="TOPIC", in_file=list[TopicName | Topic] | None,
         help="A topic to read, also of a log; may be repeated. (default: updates and queries)",
     )  # fmt: skip
     kafka_config: KafkaConfig = keyed("kafka.config")
     kafka_settings: Table | None = keyed("kafka.settings", **KAFKA_TABLE)
+    schema_registry: SchemaRegistryUrl = keyed("registry.url")
+    registry_config: SchemaRegistryConfig = keyed("registry.config")
+    registry_settings: Table | None = keyed("registry.settings", **REGISTRY_TABLE)
     group: str | None = _kafka_option(
         "kafka.group",
         help="A consumer group to tell, after each checkpoint, how far the stream has come, for "
@@ -96,6 +127,19 @@ class EndpointOptions:
     results_file: Path | None = _results_option(
         "results.file", "--results-file", metavar="FILE", parser=lambda text: Path(_name(text)),
         help="Or the file at whose end they go as JSON lines.",
+    )  # fmt: skip
+    changes_topic: str | None = _feed_option(
+        "changes.topic", "--changes-topic", metavar="TOPIC", parser=_name,
+        help="Where the edge feed goes, what each batch changed of the graph: `lpma replica` "
+        "follows it. The topic is made if need be.",
+    )  # fmt: skip
+    changes_file: Path | None = _feed_option(
+        "changes.file", "--changes-file", metavar="FILE", parser=lambda text: Path(_name(text)),
+        help="Or the file at whose end it goes as JSON lines.",
+    )  # fmt: skip
+    changes_format: ChangesFormat | None = _feed_option(
+        "changes.format", "--changes-format",
+        help="columns, or json: an object for each edge that changed. (default: columns)",
     )  # fmt: skip
     from_offsets: str | None = _kafka_option(
         "source.from_offsets", FROM_OFFSETS, metavar="WHERE",
@@ -128,29 +172,52 @@ class EndpointOptions:
     def starts(self) -> Starts | None:
         return None if self.from_offsets is None else read_starts(self.from_offsets)
 
+    def registry(self, origin: Origin) -> dict[str, Any]:
+        """The setting of the schema registry, if one was given. Raises typer.BadParameter."""
+        if self.schema_registry is not None and not origin.is_log:
+            raise typer.BadParameter("a file has no schemas", param_hint="--schema-registry")
+        registry = schema_registry(
+            self.schema_registry, self.registry_config, self.registry_settings
+        )
+        return given({"schema_registry": registry})
+
     def check(self, origin: Origin) -> None:
         """Raise typer.BadParameter if what leaves cannot go where it was to."""
         replies, letters = self.reply_topics, self.dead_letter_topic
-        if (replies or letters or self.results_topic) and not origin.is_log:
+        own = [topic for topic in (self.results_topic, self.changes_topic) if topic is not None]
+        if (replies or letters or own) and not origin.is_log:
             raise typer.BadParameter(
-                "a file takes no replies, no dead letters and no results: --results-file",
+                "a file takes no replies, no dead letters, no results and no edge feed: "
+                "--results-file, --changes-file",
                 param_hint="SOURCE",
             )
-        written = {*(replies or ()), *filter(None, (letters, self.results_topic))}
+        written = {*(replies or ()), *filter(None, (letters, *own))}
         if both := written & set(origin.read):
             raise typer.BadParameter(f"{min(both)} is read: what is written needs another topic")
         uses = dict.fromkeys(replies or (REPLIES,), "replies")
         uses[letters or DEAD_LETTERS] = "dead letters"
-        if (topic := self.results_topic) in uses:
+        for what, topic, file in (
+            ("results", self.results_topic, self.results_file),
+            ("changes", self.changes_topic, self.changes_file),
+        ):
+            if topic is None:
+                continue
+            if topic in uses:
+                raise typer.BadParameter(
+                    f"{topic} is the topic of {uses[topic]}: name another one",
+                    param_hint=f"--{what}-topic",
+                )
+            if file is not None:
+                raise typer.BadParameter("a topic or a file, not both", param_hint=f"--{what}-file")
+            uses[topic] = what
+        if self.changes_format is not None and not self.feeds:
             raise typer.BadParameter(
-                f"{topic} is the topic of {uses[topic]}: name another one",
-                param_hint="--results-topic",
+                "it is of the edge feed: give --changes-topic or --changes-file",
+                param_hint="--changes-format",
             )
-        if topic is not None and self.results_file is not None:
-            raise typer.BadParameter("a topic or a file, not both", param_hint="--results-file")
 
     def outputs(self, source: Any) -> dict[str, Any]:
-        """The settings for replies, dead letters and results that were given."""
+        """The settings for replies, dead letters, results and the edge feed that were given."""
         replies, letters = self.reply_topics, self.dead_letter_topic
         settings: dict[str, Any] = {}
         if replies:
@@ -160,7 +227,16 @@ class EndpointOptions:
         if self.publishes:
             topic = self.results_topic
             settings["results"] = self.results_file if topic is None else (source.sink(), topic)
+        if self.feeds:
+            topic = self.changes_topic
+            settings["changes"] = self.changes_file if topic is None else (source.sink(), topic)
+            settings |= given({"changes_format": self.changes_format})
         return settings
+
+    @property
+    def feeds(self) -> bool:
+        """Whether the edge feed leaves."""
+        return self.changes_topic is not None or self.changes_file is not None
 
     @property
     def publishes(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..errors import RecordError
 from ..types import Rejected
 from ._console import Screen, format_counts, format_value
 from ._pipeline import list_lag
@@ -39,12 +41,29 @@ def file_facts(
 def noting(source: FileSource, left_out: LeftOut) -> Callable[[DeadLetter], None]:
     """A function that counts a line of a file that the pipeline rejected, unless it was late."""
 
+    reasons: dict[str, str] = {}  # of lines that were read, and refused: such as name a value
+
     def note(letter: DeadLetter) -> None:
-        if letter.kind != "late":
-            bad = source.bad_line(letter.offset)
-            left_out.add(bad or Rejected(letter.value, letter.reason))
+        if letter.kind == "late":
+            return
+        bad = source.bad_line(letter.offset) or _row_of(letter, source.names)
+        if not bad.reason:
+            bad = replace(bad, reason=reasons.setdefault(letter.kind, letter.reason))
+        left_out.add(bad)
 
     return note
+
+
+def _row_of(letter: DeadLetter, names: bool) -> Rejected:
+    """A line that is not remembered: as it stands or, if it was read, the ends of its edge."""
+    from ..formats.records import decode_record
+
+    try:
+        record = decode_record(letter.value, names=names)
+    except RecordError:
+        return Rejected(letter.value, letter.reason)
+    ends = record.names or record.batch
+    return Rejected(f"{ends.src[0]} {ends.dst[0]}".encode(), "")
 
 
 def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
@@ -60,6 +79,7 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "rejected": pipeline.outputs.rejected,
         "dead_letters": dict(pipeline.outputs.rejected_by),
         "results": results_facts(pipeline),
+        "changes": changes_facts(pipeline),
         "unchanged": stats.unchanged.as_dict(),
         "window": stats.window_facts(),
         "expired": stats.expired,
@@ -104,6 +124,22 @@ def results_facts(pipeline: Pipeline) -> dict[str, Any] | None:
     }
 
 
+def changes_facts(pipeline: Pipeline) -> dict[str, Any] | None:
+    """What was published of the edge feed; None if nothing was to be."""
+    feed = pipeline.feed
+    if feed is None or feed.published is None:
+        return None
+    return {
+        "run": feed.published.run,
+        "begun": feed.begun or None,
+        "records": feed.records,
+        "rows": feed.rows,
+        "repeats": feed.repeats,
+        "waiting": feed.waiting,
+        "seconds": round(pipeline.stats.stages.feed.seconds, 4),
+    }
+
+
 def readable(document: dict[str, Any]) -> dict[str, Any]:
     """A document of `lpma ingest` for people: nested values in words, without what was said before
     or is nothing."""
@@ -125,6 +161,8 @@ def _in_words(document: dict[str, Any]) -> dict[str, Any]:
             f"{results['records']:,} records of {', '.join(results['figures'])}, "
             f"{results['alerts']:,} alerts, {results['seconds']:.3g} s"
         )
+    if changes := rows.get("changes"):
+        rows["changes"] = f"{changes['rows']:,} in {changes['records']:,} records"
     gaps = {f"{gap['topic']}/{gap['partition']}": gap["records"] for gap in rows["gaps"]}
     rows["gaps"] = format_counts(gaps)
     for letter in rows.pop("examples", []):

@@ -7,15 +7,19 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 from lpma.backend import check_device
 
+from ..errors import PipelineError
 from ._config import Table
 from ._console import failing_in_one_line
 from ._typer import keyed, option
+
+if TYPE_CHECKING:
+    from ..registry.client import SchemaRegistry
 
 GRAPH = "The graph"
 KAFKA = "Kafka"
@@ -91,6 +95,70 @@ def kafka_settings(config: Path | None, table: Table | None) -> dict[str, Any]:
     if table is not None:
         settings |= settings_of(table.content, table.path, table.key)
     return settings
+
+
+SchemaRegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--schema-registry", metavar="URL", rich_help_panel="The records of a log",
+        show_default=False,
+        help="Read records in Confluent's envelope, of JSON and Avro, by the schemas of this "
+        "registry.",
+    ),
+]  # fmt: skip
+SchemaRegistryConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema-registry-config", metavar="FILE", rich_help_panel="The records of a log",
+        show_default=False,
+        help="How to sign in to it, as --kafka-config: user and password, or token; ssl_cafile, "
+        "ssl_certfile, ssl_keyfile, ssl_password. 'password_file = PATH' reads one from a file.",
+    ),
+]  # fmt: skip
+_REGISTRY_SECRET = re.compile("password|^token")
+
+
+def _registry_without_secret(table: Table) -> Table:
+    from ..registry.client import SETTINGS
+    from ..sources.kafka.config import secret_in
+
+    if said := secret_in(table.content, _REGISTRY_SECRET):
+        raise typer.BadParameter(said)
+    for name in table.content:
+        if name.removesuffix("_file") not in SETTINGS:
+            raise typer.BadParameter(f"{name}: no such setting; it knows {', '.join(SETTINGS)}")
+    return table
+
+
+REGISTRY_TABLE = {
+    "help": "What registry.config says, here: user and password, or token; ssl_cafile, "
+    "ssl_certfile, ssl_keyfile, ssl_password. ${NAME} is taken from the environment, and a secret "
+    "only from there or from a file: password_file = PATH.",
+    "check": _registry_without_secret,
+}
+
+
+def schema_registry(
+    url: str | None, config: Path | None, table: Table | None = None
+) -> SchemaRegistry | None:
+    """The registry of a command's options; None: it has none. config, table: how to sign in, in a
+    file of its own and in the command's file. Raises typer.BadParameter."""
+    from ..registry.client import SchemaRegistry
+    from ..sources.kafka.config import read_settings, settings_of
+
+    if url is None:
+        if config is not None or table is not None:
+            raise typer.BadParameter(
+                "registry.config and registry.settings need it", param_hint="--schema-registry"
+            )
+        return None
+    settings = {} if config is None else read_settings(config)
+    if table is not None:
+        settings |= settings_of(table.content, table.path, table.key, _REGISTRY_SECRET)
+    try:
+        return SchemaRegistry(url, settings=settings)
+    except PipelineError as error:
+        raise typer.BadParameter(str(error), param_hint="--schema-registry") from error
 
 
 # Keys of `lpma ingest` without an option.

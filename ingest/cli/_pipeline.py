@@ -171,7 +171,7 @@ def run(
             operations = pipeline.step(limit - done, drain=not follow)
             if operations:
                 on_batch(pipeline.stats.history[-1])
-            elif not follow and pipeline.source.at_end():
+            elif not follow and pipeline.intake.at_end():
                 break
             if follow:
                 on_step()

@@ -36,7 +36,7 @@ def tell_rejected(pipeline: Pipeline, origin: Origin, screen: Screen, *, fails: 
     if said is None:
         return
     said += f"; see topic {letter_topic(pipeline)}"
-    if not fails or pipeline.stats.operations or not pipeline.source.at_end():
+    if not fails or pipeline.stats.operations or not pipeline.intake.at_end():
         screen.say(said)
         return
     pipeline.close()

@@ -1,5 +1,5 @@
-"""What leaves a stream: the figures that are tracked, alerts, and a file for them that has no other
-use here."""
+"""What leaves a stream: the figures that are tracked, alerts, and files for them and for the edge
+feed that have no other use here."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ def shared_out(
     return leaving, [text for text, name in names.items() if name in of_service]
 
 
-def check_results_file(
-    file: Path, used: Sequence[tuple[str, Path | None]], checkpoint: Path | None
+def check_file(
+    what: str, file: Path, used: Sequence[tuple[str, Path | None]], checkpoint: Path | None
 ) -> None:
-    """Raise typer.BadParameter if the file is `used` for something else, SourceError if it can hold
-    no results."""
-    from ..results.sinks import check_holds_results
+    """Raise typer.BadParameter if the file of results, or of changes, is `used` for something else,
+    SourceError if it can hold none."""
+    from ..results.forms import CHANGES, RESULTS
+    from ..results.sinks import check_holds
 
     real = Path(os.path.realpath(file))
     for use, path in used:
@@ -67,11 +68,11 @@ def check_results_file(
             or (file.exists() and path.exists() and os.path.samefile(file, path))
         ):
             raise typer.BadParameter(
-                f"{file} is {use}: name another file", param_hint="--results-file"
+                f"{file} is {use}: name another file", param_hint=f"--{what}-file"
             )
     if checkpoint is not None and Path(os.path.realpath(checkpoint)) in (real, *real.parents):
         raise typer.BadParameter(
             f"{file} lies in the directory of --checkpoint: name a file elsewhere",
-            param_hint="--results-file",
+            param_hint=f"--{what}-file",
         )
-    check_holds_results(file)
+    check_holds(file, RESULTS if what == "results" else CHANGES)

@@ -21,7 +21,7 @@ from ._ingest_report import figures_of, tell_untimed
 from ._origin import Origin, check_holds_edges
 from ._pipeline import Progress, reading_kept, run
 from ._rejected import explaining_bad, tell_rejected
-from ._results import check_results_file
+from ._results import check_file
 from ._serve_options import context_of, serving
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class Stream:
         checkpoint, save = self.checkpointing.checkpoint, options.save
         if checkpoint is None and save is None and not options.dry_run:
             raise typer.BadParameter(
-                "or --save: without either, nothing would remain", param_hint="--checkpoint"
+                "give one of them: without either, nothing would remain",
+                param_hint="--checkpoint, --save",
             )
         if options.follow and path is not None and path.exists() and not self.origin.is_log:
             raise typer.BadParameter(
@@ -66,7 +67,10 @@ class Stream:
             for written in filter(None, (save, options.statistics)):
                 check_apart(written, path)
         self._check_updates_topic()
-        if self.endpoints.results_file is not None:
+        files = {
+            "results": self.endpoints.results_file, "changes": self.endpoints.changes_file,
+        }  # fmt: skip
+        if any(file is not None for file in files.values()):
             used = [
                 ("what is read", path), ("the file of --save", save),
                 ("the file of outputs.statistics", options.statistics),
@@ -77,7 +81,10 @@ class Stream:
                 log = os.path.realpath(path)  # beside which SQLite keeps these
                 parts = [Path(f"{log}{suffix}") for suffix in ("-wal", "-shm", "-journal")]
                 used += [("a part of the log that is read", part) for part in parts]
-            check_results_file(self.endpoints.results_file, used, checkpoint)
+            for what, file in files.items():
+                if file is not None:
+                    check_file(what, file, used, checkpoint)
+                    used.append((f"the file of --{what}-file", file))
         if options.metrics is not None:
             _check_address(options.metrics)
 
@@ -135,6 +142,8 @@ class Stream:
             )
         if pipeline.results is not None and pipeline.results.begun:
             screen.say(f"results begin anew: {pipeline.results.begun}")
+        if pipeline.feed is not None and pipeline.feed.begun:
+            screen.say(f"the edge feed begins anew: {pipeline.feed.begun}")
         progress = Progress(pipeline, screen)
         note = self._once_there(pipeline)
         note()
@@ -149,7 +158,7 @@ class Stream:
             tell_rejected(pipeline, self.origin, screen, fails=not options.goes_on)
         graph: Any = pipeline.graph
         save, checkpoint = options.save, self.checkpointing.checkpoint
-        if checkpoint is not None and not stats.operations and pipeline.source.at_end():
+        if checkpoint is not None and not stats.operations and pipeline.intake.at_end():
             pipeline.checkpoint_now()  # so that whoever reads it knows that nothing comes
         note()
         if save is not None:

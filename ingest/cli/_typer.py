@@ -111,6 +111,12 @@ def showing(command: Command, parameters: list[inspect.Parameter]) -> Command:
 NARROW = 80  # columns, below which options are listed without frames, which would cut them
 
 
+_ROLE = re.compile("--(src|dst|source|target|weight|time|kind)(?:-field|-column)?")
+_ROLES = {"src": "source", "dst": "target"}
+_OTHERS = {"--delimiter": "--separator", "--sep": "--separator", "--address": "--serve"}
+_LOGS = ("--verbose", "-v", "--debug")
+
+
 class _Command(TyperCommand):
     def __init__(self, *given: Any, help: str | None = None, **more: Any) -> None:
         """help: in paragraphs, whose lines are as long as the source's."""
@@ -135,10 +141,28 @@ class _Command(TyperCommand):
                 refused.message = f"{name}: a setting that is no option: --set {key}=VALUE, or "
                 refused.message += f"{key} in a file for --config"
                 refused.possibilities = None
+            elif meant := self._meant_by(name):
+                refused = error
+                refused.message, refused.possibilities = f"No such option: {name}: {meant}", None
             if re.fullmatch(r"-\d", name):
                 vertex = next(word for word in given if word.startswith(name))
                 error.message += f". A vertex that begins with - comes after --: -- {vertex}"  # type: ignore[attr-defined]
             raise
+
+    def _meant_by(self, name: str) -> str:
+        """What to say instead of an option that other tools have, or earlier releases had; "" if
+        that is not known."""
+        spelled = {option for each in self.params for option in each.opts}
+        moved = getattr(self.callback, "moved", {})
+        if name in _LOGS:
+            if (key := moved.get("--log-json")) is not None:
+                return f"--set {key}=true logs what happens, as JSON lines"
+            if "--log-json" in spelled:
+                return "--log-json logs what happens, as JSON lines"
+            return "a command says on stderr what it does, and has no more to say"
+        match = _ROLE.fullmatch(name)
+        option = f"--{_ROLES.get(match[1], match[1])}" if match else _OTHERS.get(name)
+        return f"it is {option}" if option in spelled else ""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)

@@ -62,6 +62,7 @@ def _demo_rows(summary: dict[str, Any]) -> dict[str, Any]:
         "killed, resumed": f"after {summary['killed_at']:,} operations, "
         f"{summary['replayed']:,} replayed",
         "same state and replies": summary["same_state"] and summary["same_replies"],
+        "a copy by the edge feed": f"the same after {summary['versions']:,} versions",
         "queries answered": f"{summary['queries']:,} while it ran, median {asked['median']:.0f} ms",
         "graph": f"{summary['vertices']:,} vertices, {summary['edges']:,} edges",
         "window": f"of {summary['window']}: {summary['window_edges']:,} edges, "

@@ -13,14 +13,17 @@ import typer
 from lpma.dependencies import how_to_install
 from lpma.display.words import size_of
 
+from ..errors import SourceError
+from ..registry.client import SchemaRegistry
 from ._console import JsonOption, failing_in_one_line, report
-from ._options import KafkaConfig
+from ._options import KafkaConfig, SchemaRegistryConfig, schema_registry
 
 REQUIRED = ("numpy", "numba", "scipy", "msgpack", "matplotlib", "rich", "typer")
 OPTIONAL = {
     "networkx": "to_networkx()",
     "pyarrow": "to_arrow(), write_parquet()",
     "kafka-python": "Kafka streams",
+    "fastavro": "Avro, of --schema-registry",
     "prometheus-client": "outputs.metrics",
 }
 
@@ -34,14 +37,24 @@ def doctor(
         ),
     ] = None,
     kafka_config: KafkaConfig = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            "--schema-registry", metavar="URL",
+            help="Check whether this schema registry can be reached.",
+        ),
+    ] = None,
+    registry_config: SchemaRegistryConfig = None,
     as_json: JsonOption = False,
-) -> None:
+) -> None:  # fmt: skip
     """Say what this machine can do: libraries, threads, GPU, Kafka, memory, directories.
 
-    Exit status 1 if something the store needs is missing, or Kafka cannot be reached."""
+    Exit status 1 if something the store needs is missing, or Kafka or a schema registry cannot be
+    reached."""
     if kafka is None and kafka_config is not None:
         raise typer.BadParameter("--kafka-config needs it", param_hint="--kafka")
-    document = examine(kafka, kafka_config)
+    asked = schema_registry(registry, registry_config)
+    document = examine(kafka, kafka_config, asked)
     report(as_json, document, "this machine", _readable(document))
     for problem in document["problems"]:
         typer.echo(f"lpma: {problem}", err=True)
@@ -49,9 +62,11 @@ def doctor(
         raise typer.Exit(1)
 
 
-def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, Any]:
+def examine(
+    kafka: str | None = None, config: Path | None = None, registry: SchemaRegistry | None = None
+) -> dict[str, Any]:
     """Everything `doctor` reports, as plain values. kafka: brokers to reach, with the settings in
-    the file `config`."""
+    the file `config`. registry: one to reach."""
     import lpma
     from lpma.cuda.archive import kernel_facts
     from lpma.host import available_memory_bytes, processors
@@ -79,6 +94,7 @@ def examine(kafka: str | None = None, config: Path | None = None) -> dict[str, A
         "gpu": _gpu(),
         "gpu_kernels": kernel_facts(),
         "kafka": _kafka(kafka, config, problems),
+        "schema_registry": _registry(registry, problems),
         "memory_bytes": available_memory_bytes(),
         "data_directory": None if data is None else str(data),
         "datasets_here": here,
@@ -131,7 +147,6 @@ def _writable(path: Path) -> bool:
 
 def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> dict[str, Any]:
     """Whether Kafka's client is installed, and what the brokers report if any are named."""
-    from ..errors import SourceError
     from ..sources.kafka.config import read_settings
 
     kafka: dict[str, Any] = {"usable": False, "why": None, "codecs": {}, "bootstrap": bootstrap,
@@ -147,6 +162,31 @@ def _kafka(bootstrap: str | None, config: Path | None, problems: list[str]) -> d
         if bootstrap is not None:
             problems.append(str(error))
     return kafka
+
+
+def _registry(registry: SchemaRegistry | None, problems: list[str]) -> dict[str, Any]:
+    """Whether records of Avro can be read, and whether the registry answers if one is named."""
+    found: dict[str, Any] = {"avro": _version("fastavro") is not None, "url": None, "why": None}
+    if registry is None:
+        return found
+    found |= {"url": registry.url, "subjects": None}
+    try:
+        found |= registry.probe()
+    except SourceError as error:
+        found["why"] = str(error)
+        problems.append(str(error))
+    return found
+
+
+def _describe_registry(registry: dict[str, Any]) -> str:
+    reads = "JSON and Avro are read" if registry["avro"] else (
+        f"JSON is read, Avro is not: {how_to_install('registry')}"
+    )  # fmt: skip
+    if registry["url"] is None:
+        return f"{reads}; --schema-registry URL checks whether one answers"
+    if registry["why"] is not None:
+        return f"none: {registry['why']}; {reads}"
+    return f"{registry['url']} answers, {registry['subjects']} subjects; {reads}"
 
 
 def _describe_kafka(kafka: dict[str, Any]) -> str:
@@ -235,6 +275,7 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         "--device auto": gpu["auto"]
         + (": updates, queries and snapshots run there" if gpu["usable"] else ""),
         "Kafka": _describe_kafka(document["kafka"]),
+        "schema registry": _describe_registry(document["schema_registry"]),
         "free memory": None if memory is None else size_of(memory),
         "compiled kernels": _describe_kernels(document["kernels"]),
         "GPU kernels": _describe_gpu_kernels(document["gpu_kernels"]),

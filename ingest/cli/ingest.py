@@ -36,8 +36,8 @@ RARE = (
     *RARE_OF_GRAPH, "header", "separator", "columns", "ids", "default_weight", "default_kind",
     "max_ahead", "group", "reply_topics", "dead_letter_topic", "from_store", "accept_gap",
     "accept_journal_loss", "statistics", "metrics", "updates_topic", "rate", "log_json", "kind_map",
-    "decimal", "thousands", "bipartite", "token_file", "write_token_file", "insecure",
-    *TLS_AND_NAMES,
+    "registry_config", "decimal", "thousands", "bipartite", "token_file",
+    "write_token_file", "insecure", *TLS_AND_NAMES,
 )  # fmt: skip
 
 
@@ -79,6 +79,7 @@ def ingest(
     checkpointing.check(settings)
     settings |= record_options.settings(origin)
     settings |= endpoints.records(settings.get("records", "msgpack"))
+    settings |= endpoints.registry(origin)
     starts = endpoints.starts()
     stream.check()
     track, published, watched = _asked_of_figures(options, endpoints)

@@ -17,7 +17,14 @@ from ..types import QUERIES, UPDATES
 from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._file_options import FileOptions
 from ._ingest_report import noting
-from ._options import KafkaConfig, kafka_settings
+from ._options import (
+    KafkaConfig,
+    SchemaRegistryConfig,
+    SchemaRegistryUrl,
+    given,
+    kafka_settings,
+    schema_registry,
+)
 from ._origin import Origin, check_holds_edges
 from ._pipeline import on_signals
 from ._targets import KAFKA, TargetError, is_log
@@ -70,6 +77,8 @@ class ReadOptions(FileOptions):
     """How the records of a log, or the rows of a file, are read."""
 
     kafka_config: KafkaConfig = None
+    schema_registry: SchemaRegistryUrl = None
+    registry_config: SchemaRegistryConfig = None
 
 
 Source = Annotated[
@@ -178,9 +187,15 @@ def _source(
         if (said := reading.said(of_fields=False)) is not None:
             raise typer.BadParameter(f"a log has no {said}", param_hint="SOURCE")
         stream = _log(source, from_topic or [UPDATES], kafka, opened)
-        return stream, {"names": False, "records": "msgpack", **reading.of_records()}
+        registry = schema_registry(reading.schema_registry, reading.registry_config)
+        settings = given({"schema_registry": registry})
+        return stream, {
+            "names": False, "records": "msgpack", **reading.of_records(), **settings
+        }  # fmt: skip
     if from_topic is not None:
         raise typer.BadParameter("a file has no topics", param_hint="--from-topic")
+    if reading.schema_registry is not None or reading.registry_config is not None:
+        raise typer.BadParameter("a file has no schemas", param_hint="--schema-registry")
     if sharded.to is None:
         raise typer.BadParameter("a file cannot be written to: name a log", param_hint="--to")
     origin = Origin(Path(source), None, None, None, reading, None)

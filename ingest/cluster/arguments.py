@@ -18,7 +18,9 @@ from ..formats.row_reader import RowReaders, as_columns
 from ..sources.base import LogWriter
 from ..types import Names, Partition, Polled, Record
 
-REFUSED = ("records", "device")  # of a pipeline's settings
+REFUSED = (  # of a pipeline's settings
+    "records", "device", "changes", "changes_format", "schema_registry", "enveloped",
+)  # fmt: skip
 
 
 def check(
@@ -43,6 +45,11 @@ def check(
         raise ClusterError("predecessors: an undirected graph has them anyway: leave it out")
     if settings.get("records", "msgpack") != "msgpack":
         raise ClusterError("records: a sharded topic has what PartitionedSink writes: leave it out")
+    if settings.get("schema_registry") is not None or settings.get("enveloped"):
+        raise ClusterError(
+            "schema_registry: a sharded topic has what PartitionedSink writes: leave it out, and "
+            "give it to `lpma repartition`"
+        )
     if settings.get("late", "apply") != "apply" and (predecessors or not directed):
         raise ClusterError(
             "late: the two rows of an edge lie in two partitions, each with an event time of its "
@@ -52,6 +59,11 @@ def check(
         raise ClusterError(
             "window: a shard sees the times of its own partitions alone, so each has its own "
             "bound: leave it out, and write expiries with PartitionedSink.expire"
+        )
+    if settings.get("changes") is not None:
+        raise ClusterError(
+            "changes: each shard has versions of its own, of which no copy of the whole graph can "
+            "be made: leave it out, and publish the feed of a graph that one pipeline keeps"
         )
     if "device" in settings:
         raise ClusterError("device: say devices, one for all shards or one for each")

@@ -32,10 +32,13 @@ from typing import Any
 from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, PipelineError, SourceError
-from ..fields import Records, checked_records, records_to_json
+from ..fields import Records, checked_records, records_to_json, remembers_rows
 from ..pipeline.outputs import Outputs
 from ..pipeline.record_reader import RecordReader
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
+from ..registry.client import SchemaRegistry, checked_registry
+from ..registry.envelope import Envelopes
+from ..registry.schemas import Schemas, remove_schemas
 from ..settings import DeadLetterSink
 from ..sources.base import LogWriter, Source
 from ..sources.fingerprints import check_fingerprints, check_same
@@ -82,7 +85,8 @@ class Repartition(Closing):
     checkpoint: a directory of its own. partitions: of the topics, which it makes; None: they are
     there. records: how the source's records are read, as `Settings` has it. queries: the query
     topic that is made beside it. dead_letters: as of a pipeline; None: the sink's own topic of
-    them. The others as of `PartitionedSink`, and what a sharded source was written as.
+    them. schema_registry: as of `Settings`. The others as of `PartitionedSink`, and what a sharded
+    source was written as.
 
     Raises SourceError if the source was written as something else, or the topic has records that
     are not its own; while it runs, before the first row, if a source with several partitions,
@@ -113,6 +117,7 @@ class Repartition(Closing):
         shards: int | None = None,
         epoch_interval_s: float | None = None,
         dead_letters: DeadLetterSink = None,
+        schema_registry: SchemaRegistry | str | None = None,
     ) -> None:
         check_source(source)
         check_sink(sink)
@@ -124,6 +129,11 @@ class Repartition(Closing):
         predecessors = predecessors and directed
         self._names = names
         records = checked_records(records)
+        if remembers_rows(records):
+            raise PipelineError(
+                "on_repeat='sum' remembers the rows of a table, and a repartitioning does not: "
+                "read the table with a pipeline, or say on_repeat='last'"
+            )
         self._topics = SourceTopics(source, directed, names)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
@@ -138,6 +148,9 @@ class Repartition(Closing):
                 "records": records_to_json(records),
                 "partitions": partitions or sink.partitions_of(topic), "shards": shards,
             }  # fmt: skip
+            registry = checked_registry(schema_registry)
+            if registry is not None:
+                settings["enveloped"] = True
             self.resumed = found is not None
             if found is None:
                 self._progress = _begun(source, sink, topic, settings)
@@ -153,7 +166,16 @@ class Repartition(Closing):
             self._sink.seq, self._sink.epoch = self._progress.seq, self._progress.epoch
             letters = sink if dead_letters is None else dead_letters
             self._outputs = Outputs(letters, None, (REPLIES,))
-            self._reader = RecordReader(records, names, self._progress.seen, self._outputs)
+            if found is None:
+                remove_schemas(checkpoint)
+            schemas = None
+            if self._progress.settings.get("enveloped"):
+                schemas = Schemas(registry, Path(checkpoint))
+            self._reader = RecordReader(
+                records, names, self._progress.seen, self._outputs,
+                envelopes=Envelopes(schemas, records),
+            )  # fmt: skip
+            self._held_back: list[Polled] = []  # until their schemas are known
             self._updates = UpdateReader(self._reader, self._outputs, self._topics, self._sink)
             if found is None:
                 self._save()
@@ -200,7 +222,7 @@ class Repartition(Closing):
         while stop is None or not stop.is_set():
             if self.step() and on_chunk is not None:
                 on_chunk(self.done)
-            elif not follow and self._source.at_end():
+            elif not follow and not self._held_back and self._source.at_end():
                 break
         if self._interval_s is not None:
             self._mark()
@@ -209,9 +231,14 @@ class Repartition(Closing):
 
     def step(self, wait_s: float = WAIT_S) -> bool:
         """Write the next chunk; whether there was one."""
-        polled = self._read(wait_s) if self._may_begin(wait_s) else []  # 1
+        polled = self._held_back
+        if not polled and self._may_begin(wait_s):
+            polled = self._read(wait_s)  # 1
+        stamp = now_ms()
+        ready = self._reader.envelopes.ready(polled, stamp, wait_s)
+        self._held_back, polled = ([], polled) if ready else (polled, [])
         if polled:
-            pending = Pending(self._progress.seq, now_ms(), _stretches(polled))
+            pending = Pending(self._progress.seq, stamp, _stretches(polled))
             self._progress.pending = pending
             self._save()  # 2
             self._write(polled, pending)
@@ -240,7 +267,7 @@ class Repartition(Closing):
     def _write(self, polled: list[Polled], pending: Pending) -> None:
         """Steps 3 and 4 of `pending`, whose records are `polled`."""
         progress = self._progress
-        rows, counts = self._updates.read(polled)
+        rows, counts = self._updates.read(polled, pending.stamp)
         self._outputs.flush()  # 3
         self._sink.write_rows(rows, stamp=pending.stamp)  # 4
         for stretch in pending.stretches:
@@ -272,6 +299,7 @@ class Repartition(Closing):
                 check_same(
                     stretch.partition, fingerprint, fingerprint._replace(digest=stretch.digest)
                 )
+        self._reader.envelopes.wait(polled, pending.stamp)
         self._write(polled, pending)
         self._source.seek(progress.positions)  # the reader may have read on
 
@@ -332,10 +360,11 @@ def _check_same_work(
 ) -> None:
     """Raise CheckpointError or IdentityError unless this is what `found` was saved by."""
     for name, value in settings.items():
-        if found.settings[name] != value:
+        then = found.settings.get(name)
+        if then != value:
             raise CheckpointError(
-                f"{path}: was begun with {name} {found.settings[name]!r}, not {value!r}: say the "
-                "same, or write another topic with another directory"
+                f"{path}: was begun with {name} {then!r}, not {value!r}: say the same, or "
+                "write another topic with another directory"
             )
     found.source.check(source.identity())
     with _reader(sink, tuple(found.target.topics)) as reader:

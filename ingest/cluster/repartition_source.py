@@ -191,16 +191,17 @@ class UpdateReader:
     ) -> None:
         self._reader, self._outputs, self._topics, self._sink = reader, outputs, topics, sink
 
-    def read(self, polled: Iterable[Polled]) -> tuple[list[Rows], Counter[str]]:
+    def read(self, polled: Iterable[Polled], stamp: int) -> tuple[list[Rows], Counter[str]]:
         """The updates in their order, and the counts of `Repartitioned`. Depends on nothing but
-        these records, those read before, and the topics. Raises SourceError for what cannot be
+        these records, those read before, the topics, and which schemas there were at this stamp.
+        Raises SourceError for what cannot be
         written again at all."""
         counts: Counter[str] = Counter()
         repeats, rejected = self._reader.duplicates, self._outputs.rejected
         found: list[Rows] = []
         for run in in_runs(list(polled)):
             counts["records"] += run.last - run.offset + 1
-            for read in self._reader.read(run):
+            for read in self._reader.read(run, stamp):
                 counts["queries"] += len(read.record.queries)
                 counts["markers"] += len(read.values) == 1 and marker_of(read.values[0]) is not None
                 if not len(read.record.batch):

@@ -6,7 +6,7 @@
     4. a second process keeps a sliding window of the stream, and tells alerts of it (`watch.py`)
     5. both are killed with SIGKILL half-way; others resume where they died
     6. the same log is ingested once more without interruption: state, replies and results must be
-       equal
+       equal; and so must be a copy that follows the edge feed which the workers published
     7. the graph is analysed (`figures.py`): who is in its core, and who connects it; with pictures
 
 The stream is sx-mathoverflow if LPMA_DATA or the cache has it, else a made-up town's (`town.py`).
@@ -33,6 +33,7 @@ from algorithms.diversity.network import ego_network
 from lpma.file.atomic import atomic_write
 
 from .. import plots
+from ..feed.follower import follow
 from ..pipeline.pipeline import Pipeline
 from ..plots import run_log
 from ..plots.ego import plot_ego
@@ -156,7 +157,17 @@ def _compare(
     if not same_replies(live, again.replies):
         raise DemoError("a reply of the live run differs from the uninterrupted run's")
     tell(f"equal: the state (SHA-256 {once[:16]}…) and all {len(live):,} replies")
-    return {"same_state": True, "same_replies": True, "digest": once}
+    with SqliteLog(files.log, ["changes"]) as feed, follow(feed, device=again.graph.device) as copy:
+        copy.run("end")
+    graph = copy.graph
+    assert isinstance(graph, lpma.Graph)
+    if (graph.version, digest(graph.snapshot())) != (interrupted.version, twice):
+        raise DemoError("a copy that follows the workers' edge feed has come to another state")
+    tell(f"equal: a copy that followed their edge feed through {graph.version:,} versions")
+    return {
+        "same_state": True, "same_replies": True, "same_copy": True, "digest": once,
+        "versions": graph.version,
+    }  # fmt: skip
 
 
 # What is done with it --------------------------------------------------------------------------

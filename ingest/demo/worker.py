@@ -1,4 +1,5 @@
 """The demo's worker, a process that ingests: it starts or resumes, and runs until all is produced.
+What its batches change leaves as an edge feed, in the same log.
 
 It can be killed at any moment: a second one finds what it needs in the directory.
 """
@@ -110,14 +111,15 @@ def main(directory: str, device: str = "auto") -> None:
     files = Files(Path(directory))
     with SqliteLog(files.log) as log:
         if has_checkpoint(files.checkpoint):
-            pipeline = Pipeline.resume(files.checkpoint, log, device=device, **SETTINGS)
+            pipeline = Pipeline.resume(
+                files.checkpoint, log, device=device, changes=log, **SETTINGS
+            )  # fmt: skip
             found = {"operations": pipeline.stats.operations, "replayed": pipeline.stats.replayed}
             with atomic_write(files.resumed) as file:
                 file.write(json.dumps(found).encode())
         else:
-            pipeline = Pipeline(log, new_graph(device), files.checkpoint, **SETTINGS)
-        graph = pipeline.graph
-        assert isinstance(graph, lpma.Graph)
+            graph = new_graph(device)
+            pipeline = Pipeline(log, graph, files.checkpoint, changes=log, **SETTINGS)
         with pipeline:
 
             def on_batch(batch: BatchStats) -> None:
@@ -126,4 +128,5 @@ def main(directory: str, device: str = "auto") -> None:
             files.note_operations(pipeline.stats.operations)
             pipeline.run(lambda p: files.finished.exists() and p.source.at_end(), on_batch)
             pipeline.run("end", on_batch)
-        graph.save(files.graph)
+        assert isinstance(pipeline.graph, lpma.Graph)
+        pipeline.graph.save(files.graph)

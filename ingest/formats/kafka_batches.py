@@ -68,7 +68,13 @@ def stretch_of(places: Places, first: int, most: int) -> int:
 
 @compiled
 def walk(
-    data: Any, at: int, offsets: Any, times: Any, starts: Any, stops: Any, key_starts: Any,
+    data: Any,
+    at: int,
+    offsets: Any,
+    times: Any,
+    starts: Any,
+    stops: Any,
+    key_starts: Any,
     key_stops: Any,
 ) -> bool:
     """Find the offset and time deltas of each record and where its value lies (start −1: none), and

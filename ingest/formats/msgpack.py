@@ -43,11 +43,13 @@ def unpack(
     max_text: int = MAX_NAME_BYTES,
     *,
     max_items: int = MAX_ENTRIES,
+    max_fields: int = MAX_ENTRIES,
     max_containers: int = 1,
     may_repeat: bool = False,
 ) -> Any:
-    """One flat msgpack value within limits; max_items: of an array; may_repeat: whether a map that
-    has a field twice becomes RepeatedFields. Raises RecordError only."""
+    """One flat msgpack value within limits; max_items: of an array; max_fields: of a map;
+    may_repeat: whether a map that has a field twice becomes RepeatedFields. Raises RecordError
+    only."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise RecordError(f"a record is bytes, got {type_name(data)}", "malformed")
     if len(data) > max_bytes:
@@ -82,7 +84,7 @@ def unpack(
             max_str_len=max_text,
             max_bin_len=max_bytes,
             max_array_len=min(max_items, len(data)),
-            max_map_len=MAX_ENTRIES,
+            max_map_len=max_fields,
             max_ext_len=0,
         )
     except RecordError:

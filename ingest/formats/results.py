@@ -63,6 +63,11 @@ class Result:
         return 1 if self.vertex is None else len(self.vertex)
 
     @property
+    def pieces(self) -> int:
+        """How many it can be cut into at most."""
+        return self.rows
+
+    @property
     def place(self) -> tuple[int, int]:
         """(version, part), which rises within a run."""
         return self.version, self.part

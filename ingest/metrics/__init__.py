@@ -85,6 +85,10 @@ class PipelineCollector(Collector):
         yield "lpma_expired", "Edges expired since the stream began", stats.expired
         yield "lpma_window_late", "Edges that came too old for the window", stats.late_by_window
         yield "lpma_window_untimed", "Updates without a time, for a window", stats.untimed
+        if (feed := self._pipeline.feed) is not None:
+            yield "lpma_changes_records", "Records of the edge feed sent", feed.records
+            yield "lpma_changes_rows", "Edges and vertices changed in them", feed.rows
+            yield "lpma_changes_repeats", "Not sent again after a resume", feed.repeats
         if results is not None:
             yield "lpma_results_records", "Records of results sent", results.records
             yield "lpma_results_rows", "Changes and alerts in them", results.rows
@@ -97,6 +101,9 @@ class PipelineCollector(Collector):
         if results is not None:
             said = "Records of results that hold the stream back"
             yield "lpma_results_waiting", said, results.waiting
+        if (feed := self._pipeline.feed) is not None:
+            said = "Records of the edge feed that hold the stream back"
+            yield "lpma_changes_waiting", said, feed.waiting
         said = "Since the last checkpoint, or the start"
         yield "lpma_checkpoint_age_seconds", said, stats.checkpoint_age
         if stats.checkpoint_figures is not None:

@@ -300,10 +300,11 @@ class _Way:
         settings = _settings_of(state)
         recovery.check_fit(self.source, self.graph, settings)
         opened = recovery.opened(state, self.source)
-        rows = recovery.rows_of(settings, self.kept.path / ROWS)
         self._stream = StreamState(
-            self.source, self.graph, settings, self.graph.names, opened, rows
-        )
+            self.source, self.graph, settings, self.graph.names, opened,
+            rows=recovery.rows_of(settings, self.kept.path / ROWS),
+            schemas=recovery.schemas_of(settings, self.directory, writes=False),
+        )  # fmt: skip
         pipeline = Pipeline._of(self._stream)
         pipeline._admit_as(Admission.then(state, settings))
         pipeline.outputs.events = _Silence()

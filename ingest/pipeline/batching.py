@@ -72,6 +72,7 @@ class BufferedRows:
     newest: int | None = None  # event time of the record's rows, if a late policy counts it
     is_change: bool = False  # whether all are applied together
     changes: int = 0  # of table rows that are remembered (`table_rows.py`): 0, or 1 a record
+    closes: bool = False  # whether a batch ends with it, where records say so
 
     def __len__(self) -> int:
         return 1 if self.query else len(self.columns)
@@ -172,7 +173,8 @@ class StreamBatch:
 
 @dataclass
 class Batcher:
-    """by_arrival: whether every operation's time is its stamp. REQUIRES: size and max_queries at
+    """by_arrival: whether every operation's time is its stamp. by_record: whether records say where
+    a batch ends, and nothing else does. REQUIRES: size and max_queries at
     least 1, the intervals at least 0."""
 
     size: int
@@ -180,10 +182,12 @@ class Batcher:
     max_queries: int
     query_interval_ms: int = 0
     by_arrival: bool = False
+    by_record: bool = False
     pieces: deque[BufferedRows] = field(default_factory=deque)
     operations: int = 0
     queries: int = 0  # refused ones left out
     query_stamps: deque[int] = field(default_factory=deque)  # of all queries
+    whole: int = 0  # batches that wait, if records say where they end
 
     def add(self, pieces: Iterable[BufferedRows]) -> None:
         """Buffer pieces. REQUIRES: stamps never fall."""
@@ -191,6 +195,7 @@ class Batcher:
             assert not self.pieces or self.pieces[-1].stamp <= piece.stamp
             self.pieces.append(piece)
             self.operations += len(piece)
+            self.whole += piece.closes
             if piece.query is not None:
                 self.queries += piece.is_asked
                 self.query_stamps.append(piece.stamp)
@@ -198,7 +203,7 @@ class Batcher:
     def due(self) -> int | None:
         """When the batch in front closes because of its age, in ms; None if nothing waits."""
         first = next((piece for piece in self.pieces if len(piece)), None)
-        if first is None:
+        if first is None or self.by_record:
             return None
         due = first.stamp + self.interval_ms
         if self.query_stamps:
@@ -207,6 +212,8 @@ class Batcher:
 
     def closes(self, now: int, limit: int) -> bool:
         """Whether a batch of at most `limit` operations closes at time `now`."""
+        if self.by_record:
+            return self.whole > 0
         if self.operations >= min(self.size, limit) or self.queries >= self.max_queries:
             return True
         due = self.due()
@@ -215,7 +222,7 @@ class Batcher:
     def is_barren(self, now: int, waits: bool) -> bool:
         """Whether what waits holds no operation, and is to go all the same: it is much, or, for
         whoever `waits` for operations, old."""
-        if self.operations or not self.pieces:
+        if self.operations or not self.pieces or self.by_record:
             return False
         old = waits and now >= self.pieces[0].stamp + self.interval_ms
         return old or len(self.pieces) >= BARREN_PIECES
@@ -224,26 +231,39 @@ class Batcher:
         """The front of the buffer: at most so many operations, but for a change that has more; at
         most so many queries that are asked; and the pieces without operations before or directly
         after them. REQUIRES: operations >= 0."""
+        if self.by_record:
+            return self._take_whole()
         taken: list[BufferedRows] = []
-        left = operations
+        done = 0
         while self.pieces:
             piece = self.pieces[0]
-            if len(piece) and (left <= 0 or (piece.is_asked and queries == 0)):
+            if len(piece) and (done >= operations or (piece.is_asked and queries == 0)):
                 break
-            if piece.is_change and left < len(piece) and left < operations:
+            if piece.is_change and done and done + len(piece) > operations:
                 break
             self.pieces.popleft()
-            if len(piece) > left and not piece.is_change:
-                piece, rest = piece.split(left)
+            if len(piece) > max(0, operations - done) and not piece.is_change:
+                piece, rest = piece.split(operations - done)
                 self.pieces.appendleft(rest)
             taken.append(piece)
-            left -= len(piece)
+            done += len(piece)
             if piece.query is not None:
                 queries -= piece.is_asked
                 self.queries -= piece.is_asked
                 self.query_stamps.popleft()
-        self.operations -= operations - left
-        return _joined(taken, operations - left, self.by_arrival)
+        self.operations -= done
+        return _joined(taken, done, self.by_arrival)
+
+    def _take_whole(self) -> StreamBatch:
+        """The front of the buffer up to where a record says that a batch ends; nothing if none
+        does."""
+        taken: list[BufferedRows] = []
+        while self.whole and not (taken and taken[-1].closes):
+            taken.append(self.pieces.popleft())
+        self.whole -= bool(taken)
+        operations = sum(map(len, taken))
+        self.operations -= operations
+        return _joined(taken, operations, self.by_arrival)
 
 
 def _joined(taken: list[BufferedRows], operations: int, by_arrival: bool) -> StreamBatch:

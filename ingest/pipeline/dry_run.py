@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from ..state.table_rows import TableRows
 from ..types import Partition
 from .batching import StreamBatch
 from .pipeline import Pipeline
-from .recovery import check_fit, rows_of, vertices_of
+from .recovery import check_fit, rows_of, schemas_of, vertices_of
 
 
 class DryRun:
@@ -35,27 +36,27 @@ class DryRun:
 
     graph: says which queries it could answer; of nobody else's, since a window changes it.
     settings: those of the pipeline. answers: whether it would have a sink for replies; nothing else
-    about sinks matters. judged: how many records are, at the beginning of a stream. rows: of
-    tables, where `state` remembers some. One thread at a time; `stop` may be called from any.
+    about sinks matters. judged: how many records are, at the beginning of a stream. checkpoint:
+    where schemas of records in Confluent's envelope may be kept already. rows: of tables, where
+    `state` remembers some. One thread at a time; `stop` may be called from any.
 
     Raises PipelineError if a pipeline would not take these together."""
 
     def __init__(
         self, source: Source, graph: lpma.Graph, settings: Settings, state: State, *, answers: bool,
-        judged: int = 0, rows: TableRows | None = None,
+        judged: int = 0, checkpoint: Path | None = None, rows: TableRows | None = None,
     ) -> None:  # fmt: skip
         check_fit(source, graph, settings)
         nowhere = replace(
             settings, dead_letters=lambda _: None, replies=(lambda _: None) if answers else None,
             results=None, alerts=(),
         )  # fmt: skip
-        self._pipeline = Pipeline._of(
-            StreamState(
-                source, graph, nowhere, vertices_of(settings, graph), state,
-                rows_of(settings) if rows is None else rows,
-            ),
-            judged,
+        stream = StreamState(
+            source, graph, nowhere, vertices_of(settings, graph), state,
+            rows=rows_of(settings) if rows is None else rows,
+            schemas=schemas_of(settings, checkpoint, writes=False),
         )  # fmt: skip
+        self._pipeline = Pipeline._of(stream, judged)
         self._expired_before = state.expired
         self.source = source
         self.settings = settings
@@ -84,7 +85,7 @@ class DryRun:
             if self.settings.window is not None:
                 self._pipeline._carry_out(batch, asks=False)
             ends = self.source.bounded or not follow
-            if not batch.operations and ends and self.source.at_end():
+            if not batch.operations and ends and self._pipeline.intake.at_end():
                 break
         self._pipeline.check_first_records()
         self._stopping = False

@@ -15,6 +15,10 @@ Beside a flood a query is answered within moments, by three rules:
 
 Requests of other threads of this process close a batch too: see `graph_requests.py`.
 
+Records in Confluent's envelope are read by schemas of a registry. While one of these is not known,
+what was polled is held back, and nothing else is polled: batches are cut of what is buffered, and
+requests are answered. It is stamped, journaled and buffered once the registry has answered.
+
 While too many queries wait, those read are refused instead of answered: see `Backlog`.
 """
 
@@ -48,6 +52,7 @@ SHARE = 9  # of the updates' time to that of queries which are read before them
 MOST_SHARE_MS = 100  # of that, before queries are read first again
 UNPOLLED_S = 0.01  # while questions are answered, at most
 LOOK_S = 0.005  # for questions, where a source cannot be woken
+SCHEMA_S = 0.05  # for a schema of records that were polled, before requests are answered
 RECENT_S = 10.0  # and while some came lately
 ASKED_S = 0.1  # after a question, while the next is likely to come
 ASKED_ROWS = 1 << 16  # of a batch meanwhile: the next one waits behind it
@@ -99,6 +104,7 @@ class Intake:
         self.fingerprints = dict(stream.state.fingerprints)  # of what was polled last
         self.taken = 0  # operations of all batches
         self._held: list[Entry] = []  # for the journal, while dead letters are held, too
+        self._held_back: list[Polled] = []  # until their schemas are known
         self._source = source
         self._decoder = decoder
         self._outputs = outputs
@@ -115,6 +121,7 @@ class Intake:
             settings.max_queries,
             self._query_ms,
             by_arrival=settings.window is not None and settings.window_time == "arrival",
+            by_record=source.cuts_batches,
         )
 
     def next_batch(self, limit: int, drain: bool) -> StreamBatch:
@@ -128,7 +135,7 @@ class Intake:
             pace.ahead_took(before, now)
         look_at = max(now, pace.ahead_from_ms)  # for queries to be read first
         while True:
-            if pace.behind and not pace.gave_way and now >= look_at:
+            if pace.behind and not pace.gave_way and now >= look_at and not self._held_back:
                 if self._read_ahead(ends):
                     break
                 look_at = now + LOOK_EVERY_MS
@@ -137,18 +144,23 @@ class Intake:
                 break
             if self.batcher.closes(now, limit) or self.batcher.is_barren(now, not ends):
                 break
-            if ends and self._source.at_end():
+            if ends and self.at_end():
                 break
             lacking = min(self.batcher.size, limit) - self.batcher.operations
             asked = pace.records(lacking, self._settings.poll_records, turn is not None)
             polled = self._receive(now, asked, turn)
             pace.gave_way = False
             if polled:
-                self._take_in(polled, asked, ends)
+                if not self._take_in(polled, asked, ends):
+                    break
             elif not self.batcher.operations or not pace.cut_short:
                 break
             now = self._now()
         return self._cut(limit)
+
+    def at_end(self) -> bool:
+        """Whether all that the source holds now was taken from it and buffered."""
+        return not self._held_back and self._source.at_end()
 
     @property
     def flows(self) -> bool:
@@ -163,14 +175,20 @@ class Intake:
         asked = self._settings.poll_records
         with self._stages.poll:
             polled = self._source.queries_ahead(asked)
-        if polled:
-            self._take_in(polled, asked, ends)
-            self._pace.behind = self._pace.gave_way = True
-        return bool(polled)
+        if not polled or not self._take_in(polled, asked, ends):
+            return False
+        self._pace.behind = self._pace.gave_way = True
+        return True
 
-    def _take_in(self, polled: list[Polled], asked: int, ends: bool) -> None:
-        """2 to 4, of what was polled when so many records were asked for."""
+    def _take_in(self, polled: list[Polled], asked: int, ends: bool) -> bool:
+        """2 to 4, of what was polled when so many records were asked for; False: it is held back,
+        until its schemas are known."""
         stamp = self._now()  # now: records were waited for
+        with self._stages.poll:
+            ready = self._decoder.envelopes.ready(polled, stamp, SCHEMA_S)
+        self._held_back = [] if ready else polled
+        if not ready:
+            return False
         runs = list(in_runs(polled))
         # A caller that reads to an end wants every query answered, however many there are.
         records = sum(run.records for run in runs)
@@ -179,6 +197,7 @@ class Intake:
         shed = self._backlog.overlong() if behind and not ends else ()
         self._write_down(runs, stamp, shed)
         self._buffer(runs, stamp, shed)
+        return True
 
     def _now(self) -> int:
         """The stamp for what is buffered now, in ms: the clock, but it never falls."""
@@ -199,7 +218,7 @@ class Intake:
         if not self._source.can_wake and time.monotonic() - self._requests.asked_at < RECENT_S:
             shorter = min(shorter, LOOK_S)
         with self._stages.poll:
-            polled = self._source.poll_many(records, min(wait, shorter))
+            polled = self._held_back or self._source.poll_many(records, min(wait, shorter))
         self._pace.polled_at = time.monotonic()
         self._pace.cut_short = shorter < wait or self._requests.due(self.flows) is not None
         return polled
@@ -253,9 +272,6 @@ class Intake:
             if asked < len(pieces):
                 rows += self.batcher.operations - asked
                 self._pace.rows_a_record = max(1, rows // records)
-        if self._outputs.letters:
-            with self._stages.reply:
-                self._outputs.flush()
 
     def _cut(self, limit: int) -> StreamBatch:
         """5: take a batch from the front of the buffer, and journal where it ends."""
@@ -264,10 +280,19 @@ class Intake:
                 min(self.batcher.operations, self.batcher.size, limit), self.batcher.max_queries
             )
             self.taken += batch.operations
+        self.flush_letters()
         if batch.operations and self.journal is not None:
             self._held.append(Cut(batch.operations))
             self.write_held()
         return batch
+
+    def flush_letters(self) -> None:
+        """Send the dead letters of what was taken; of what only waits they would leave again, when
+        it is read again."""
+        if self._outputs.letters:
+            waiting = {piece.partition: piece.offset for piece in reversed(self.batcher.pieces)}
+            with self._stages.reply:
+                self._outputs.flush(waiting)
 
     # Recovery --------------------------------------------------------------------------------
 
@@ -293,6 +318,8 @@ class Intake:
             check_same(chunk.partition, found, RecordFingerprint(chunk.last, chunk.digest))
         if found is not None:
             self.fingerprints[chunk.partition] = found
+        with self._stages.poll:
+            self._decoder.envelopes.wait(polled, chunk.stamp)
         self._buffer(list(in_runs(polled)), chunk.stamp, (chunk.partition,) if chunk.shed else ())
 
     def cut_again(self, cut: Cut) -> StreamBatch:
@@ -305,7 +332,9 @@ class Intake:
                 "the source has changed; start a new checkpoint"
             )
         self.taken += cut.operations
-        return self.batcher.take(cut.operations, cut.operations)
+        batch = self.batcher.take(cut.operations, cut.operations)
+        self.flush_letters()
+        return batch
 
     def ends(self, positions: Mapping[Partition, Position]) -> dict[Partition, int]:
         """Where the source is read from next: after what is buffered, elsewhere at `positions`."""

@@ -16,6 +16,7 @@ A batch passes these stages in `Pipeline.step`:
     6 apply        to the graph                                              lpma
     7 answer       sync the journal, then send the replies                   outputs.py
                    and what changed of the tracked figures                   results/worker.py
+                   and of the graph's edges                                  feed/writer.py
     8 checkpoint   if one is due: copy graph, positions and names            state/checkpointer.py
     9 commit       write the copy, while the stream goes on                  state/directory.py
 
@@ -23,8 +24,8 @@ Invariants:
 1. `positions` are those of the applied batches; what waits in the batcher lies after them.
 2. Every piece in the batcher and every batch applied since a checkpoint was taken is in the
    journal, from that checkpoint's segment on or among what was waiting.
-3. No reply and no result leaves before the journal is synced; no checkpoint is taken before the
-   replies, the results and the dead letters left.
+3. No reply, no result and nothing of the edge feed leaves before the journal is synced; no
+   checkpoint is taken before they and the dead letters left.
 4. After an error that may have broken 1 to 3, no further step is taken: resume from the directory.
 
 Between 7 and 8 other threads of this process may ask the graph (`graph_requests.py`). How a
@@ -47,6 +48,7 @@ from lpma.errors import AnswersTooLarge, OutOfMemory
 
 from ..errors import PipelineError, SourceError
 from ..events import log_event
+from ..feed.writer import FeedWriter
 from ..results.figures import Tracked
 from ..results.publisher import Publisher
 from ..results.worker import ResultsWorker
@@ -70,6 +72,8 @@ from .stats import PipelineStats
 from .windows import Slide, slide, with_expiry
 
 if TYPE_CHECKING:
+    from lpma import Watch
+    from lpma.batch.columns import Columns
     from lpma.engine.answers import Answers
 
 FLOWED_S = 1.0  # after a batch, during which the stream is taken to flow
@@ -122,6 +126,7 @@ class Pipeline:
             path = None if stream.directory is None else os.fspath(stream.directory.path)
             log_event("start", **self._place(), checkpoint=path)
             self._results.begin(resumes=False)
+            self._feed.begin(resumes=False)
             if stream.directory is not None:
                 self._keep_in(stream.directory)
                 self.checkpoint_now()
@@ -180,6 +185,7 @@ class Pipeline:
         self._stream, stages = stream, Stages()
         self._checkpoints: Checkpointer | None = None
         self._results = ResultsWorker(stream, stages, self._sync_journal)
+        self._feed = FeedWriter(stream, stages, self._sync_journal)
         source, graph, settings = stream.source, stream.graph, stream.settings
         self.source, self.graph, self.settings = source, graph, settings
         self.vertices = stream.vertices  # names ⇄ ids of the graph; None if vertices go by ids
@@ -190,7 +196,8 @@ class Pipeline:
         self.decoder = RecordDecoder(stream, self.outputs, self._first)
         self.requests = GraphRequests(source.wake)
         self.intake = Intake(stream, self.decoder, self.outputs, stages, self.requests)
-        self.stats = PipelineStats(stream, stages, self.decoder, self.outputs, self._results)
+        self.stats = PipelineStats(stream, stages, self.decoder, self.outputs, self._results,
+                                   self._feed)  # fmt: skip
         self._begun_at = {p: at.offset for p, at in stream.state.positions.items()}
         self._pending: StreamBatch | None = None  # taken but not applied: out of memory
         self._harmless: OutOfMemory | None = None  # the last one after which a step may be retried
@@ -207,6 +214,7 @@ class Pipeline:
             if self._checkpoints is not None:
                 self._checkpoints.end()
             self._results.close()
+            self._feed.close()
             if directory is not None:
                 directory.close()
             raise
@@ -233,7 +241,7 @@ class Pipeline:
         stream, stats = self._stream, self.stats
         history = directory.go_on_from(found, accept_loss=stream.accepts_loss)
         checkpoints = self._keep_in(directory)
-        begun = self._results.begin(resumes=True)
+        begun = self._results.begin(resumes=True) | self._feed.begin(resumes=True)
         then, now = Admission.then(found.state, self.settings), self.decoder.admission
         self._admit_as(then)  # or batches would have other versions
         entries = recovery.exact([*found.waiting, *history.entries], stream.gaps)
@@ -246,8 +254,10 @@ class Pipeline:
         if history.damage is not None:
             stats.journal_loss = history.damage.problem
             recovery.accept_journal_loss(stream, history.damage, found.number, stats.replayed)
-        if anew := recovery.why_results_anew(history.damage, self._results.publisher):
+        if anew := recovery.why_anew(history.damage, self._results.publisher):
             begun = self._results.begin(resumes=True, anew=anew)
+        if anew := recovery.why_anew(history.damage, self._feed.publisher):
+            begun = self._feed.begin(resumes=True, anew=anew)
         if history.damage is not None or stats.gaps or begun or then != now:
             self.checkpoint_now()  # or the next resume would meet them again
         checkpoints.prepare()
@@ -282,6 +292,11 @@ class Pipeline:
         """What publishes the results, if the setting of that name says where to."""
         return self._results.publisher
 
+    @property
+    def feed(self) -> Publisher | None:
+        """What publishes the edge feed, if the setting `changes` says where to."""
+        return self._feed.publisher
+
     def positions(self) -> dict[Partition, Position]:
         """Where each partition would be read from had only the applied batches been read."""
         return dict(self._stream.state.positions)
@@ -315,7 +330,7 @@ class Pipeline:
                 if callable(until) and until(self):
                     break
                 ends = until == "end" or self.source.bounded
-                if not operations and ends and self.source.at_end():
+                if not operations and ends and self.intake.at_end():
                     self.check_first_records()
                     break
         self._stopping = False
@@ -324,14 +339,15 @@ class Pipeline:
     @contextmanager
     def _running_on(self) -> Iterator[None]:
         """Within, the stream need not wait for its results; at the end all have left."""
-        self._results.runs_on = True
+        self._results.runs_on = self._feed.runs_on = True
         try:
             yield
         finally:
-            self._results.runs_on = False
+            self._results.runs_on = self._feed.runs_on = False
             if self._usable:
                 with self._stopped_by_errors():
                     self._results.settle()
+                    self._feed.settle()
 
     def check_first_records(self) -> None:
         """Raise AllRecordsBad if this is a new stream with `stop_if_first_bad`, and nothing but bad
@@ -380,6 +396,7 @@ class Pipeline:
             elif checkpoints is not None:
                 checkpoints.close()
             self._results.close()
+            self._feed.close()
             if self._first.failed:  # another may begin where this one did
                 with suppress(SourceError):
                     self.source.seek(self._begun_at)
@@ -408,6 +425,7 @@ class Pipeline:
             if checkpoints is not None:
                 checkpoints.look()
             self._results.look(idle=not self.intake.flows)
+            self._feed.look()
             batch = self._pending or self.intake.next_batch(  # 1 to 5
                 limit or self.settings.batch_size, drain
             )
@@ -434,10 +452,11 @@ class Pipeline:
         self.stats.tell_units(batch)  # before anything expires by them
         answers: Answers | Sequence[Answer] = ()
         seconds = 0.0
+        watch = self._feed.watch() if len(columns) else None
         if len(columns):
             with self.stats.stages.apply as stage:
                 try:
-                    answers = self.graph.apply(columns.replace(ids_resolved=self._stream.looks_up))
+                    answers = self._apply(columns, watch)
                 except AnswersTooLarge:  # the updates are applied: it cannot be tried again
                     queries = unanswered(queries)
                 except OutOfMemory as error:
@@ -446,9 +465,18 @@ class Pipeline:
             seconds = stage.last
         if queries:
             self._answer(queries, answers)
+        if watch is not None:
+            self._feed.follow(columns, watch, batch.stamp)
         if self.results is not None:
             self._results.follow(batch.stamp)
         self._move(batch, seconds, window)
+
+    def _apply(self, columns: Columns, watch: Watch | None) -> Answers | Sequence[Answer]:
+        columns = columns.replace(ids_resolved=self._stream.looks_up)
+        if watch is None:
+            return self.graph.apply(columns)
+        assert isinstance(self.graph, lpma.Graph), "recovery.check_fit has seen it"
+        return self.graph.apply(columns, watch)
 
     def _slide(self, batch: StreamBatch) -> Slide:
         newest, width = self._stream.state.window_newest, self.settings.window
@@ -504,10 +532,11 @@ class Pipeline:
     def _begin_checkpoint(self, checkpoints: Checkpointer) -> None:
         with self.stats.stages.checkpoint:
             self._results.settle()
+            self._feed.settle()
             if self.outputs.held and self.outputs.letters:  # whoever asks for one takes them
                 self._first.good()
                 self.intake.write_held()
-                self.outputs.flush()
+                self.intake.flush_letters()
             state = replace(self._stream.state, fingerprints=dict(self.intake.fingerprints))
             try:
                 checkpoints.begin(state, self.intake.waiting(self._pending))

@@ -39,6 +39,7 @@ from ..errors import RecordError, VertexLimitError
 from ..formats.encode import encode_record
 from ..formats.msgpack import has_expiry
 from ..formats.times import UNITS, column_from_ms, unit_of
+from ..registry.envelope import Envelopes
 from ..settings import RecordSettings, Settings
 from ..state.checkpoint import State
 from ..state.stream_state import StreamState
@@ -142,9 +143,11 @@ class RecordDecoder:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._vertices = stream.vertices
+        self.envelopes = Envelopes(stream.schemas, settings.records)
         self.reader = RecordReader(
             settings.records, settings.names, state.producers, outputs, self._first,
-            self._check_served, stream.rows, stream.is_of_one_topic,
+            self._check_served, self.envelopes, stream.rows, stream.is_of_one_topic,
+            stream.source.decoder,
         )  # fmt: skip
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
@@ -152,7 +155,7 @@ class RecordDecoder:
     def pieces(self, polled: Polled, stamp: int, shed: bool = False) -> Iterator[BufferedRows]:
         """The operations polled from one place. `shed`: a query is refused. Raises
         VertexLimitError, AllRecordsBad."""
-        for read in self.reader.read(polled):
+        for read in self.reader.read(polled, stamp):
             if read.is_left_out:
                 yield BufferedRows(read.partition, read.offset, stamp)
             elif read.counts_rows:
@@ -203,7 +206,7 @@ class RecordDecoder:
         batch = batch.rows(done, len(batch))
         return BufferedRows(
             partition, offset, stamp, batch, row=done, producer=producer, newest=newest,
-            is_change=record.is_change, changes=read.changes,
+            is_change=record.is_change, changes=read.changes, closes=record.closes,
         )  # fmt: skip
 
     def _bounded_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
@@ -249,13 +252,15 @@ class RecordDecoder:
             return
         yield BufferedRows(
             read.partition, read.offset, stamp, batch, counts_rows=True,
-            producers=read.producers, newest=newest,
+            producers=read.producers, newest=newest, changes=read.changes,
         )  # fmt: skip
 
     def _left_out(self, read: ReadRecords, stamp: int, reason: str, kind: str) -> BufferedRows:
         """A row becomes a dead letter; the piece that it leaves."""
         self.reader.reject(read.partition, read.offset, reason, read.value, kind)
-        return BufferedRows(read.partition, read.offset, stamp, producer=read.producer)
+        return BufferedRows(
+            read.partition, read.offset, stamp, producer=read.producer, changes=read.changes
+        )
 
     def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:
         return Bounds(self.admission.max_id, self._max_ahead).broken_by(batch, stamp)
@@ -281,6 +286,8 @@ class RecordDecoder:
 
     def _with_ids(self, record: Record, ends: Column | None = None) -> Columns:
         """The updates, their vertices by the ids of the graph. ends: see `Stretch`."""
+        if record.resolve is not None:
+            return record.resolve(self._vertices)
         if self._vertices is None:
             return record.batch
         if ends is None and record.names is not None:

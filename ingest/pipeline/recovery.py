@@ -46,6 +46,8 @@ from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
 from ..fields import remembers_rows
 from ..formats.records import decode_record
+from ..registry.client import checked_registry
+from ..registry.schemas import Schemas
 from ..results.publisher import Publisher
 from ..results.sinks import check_results_topic
 from ..settings import Settings
@@ -108,8 +110,9 @@ def begin(
             directory.begin_journal()
         vertices = vertices_of(own, graph)
         return StreamState(
-            source, graph, own, vertices, opened(state, source), rows_of(own), directory
-        )
+            source, graph, own, vertices, opened(state, source), rows_of(own), directory,
+            schemas=schemas_of(own, None if directory is None else directory.path),
+        )  # fmt: skip
     except BaseException:
         if directory is not None:
             directory.close()
@@ -138,8 +141,9 @@ def reopen(
         state = opened(found.state, source)
         rows = rows_of(own, found.path / ROWS)
         return StreamState(
-            source, graph, own, vertices, state, rows, directory, found, gaps, accept_journal_loss
-        )
+            source, graph, own, vertices, state, rows, directory, found, gaps, accept_journal_loss,
+            schemas_of(own, directory.path),
+        )  # fmt: skip
     except BaseException:
         directory.close()
         raise
@@ -367,8 +371,9 @@ def accept_journal_loss(stream: StreamState, damage: Segment, number: int, repla
     log_event("journal loss accepted", logging.WARNING, **detail)
 
 
-def why_results_anew(damage: Segment | None, publisher: Publisher | None) -> str:
-    """Why a new run of results must begin after the replay; "" if the old one can go on."""
+def why_anew(damage: Segment | None, publisher: Publisher | None) -> str:
+    """Why a new run of what it publishes must begin after the replay; "" if the old one can go
+    on."""
     if damage is not None:
         return "the journal was lost, so versions are made anew"
     if publisher is not None and publisher.is_behind():
@@ -377,6 +382,16 @@ def why_results_anew(damage: Segment | None, publisher: Publisher | None) -> str
 
 
 # What goes together ---------------------------------------------------------------------------
+
+
+def schemas_of(
+    settings: Settings, directory: Path | None, *, writes: bool = True
+) -> Schemas | None:
+    """The schemas of records in Confluent's envelope, those that are kept in `directory` among
+    them; None: such records are not read."""
+    if not settings.enveloped:
+        return None
+    return Schemas(checked_registry(settings.schema_registry), directory, writes=writes)
 
 
 def check_source(source: object) -> None:
@@ -398,6 +413,8 @@ def check_fit(source: Source, graph: StreamGraph, settings: Settings) -> None:
         found = f"{type(graph).__module__}.{type(graph).__qualname__}".removeprefix("builtins.")
         raise PipelineError(f"graph is of type {found}: expected one of lpma, as lpma.Graph()")
     check_results_topic(source, settings)
+    if settings.changes is not None and not isinstance(graph, lpma.Graph):
+        raise PipelineError(f"changes: a feed is of an lpma.Graph, not of {type(graph).__name__}")
     refuse_named(source, settings.names)
     refuse_mirrored(source, graph.directed)
     if settings.window is None and settings.window_time != "event":

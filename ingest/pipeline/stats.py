@@ -13,6 +13,7 @@ from collections import Counter, deque
 from lpma.pma.counters import Unchanged
 
 from ..events import log_event
+from ..feed.writer import FeedWriter
 from ..formats.times import UNITS
 from ..results.worker import ResultsWorker
 from ..settings import BatchStats, CheckpointFigures
@@ -37,6 +38,7 @@ class PipelineStats:
         decoder: RecordDecoder,
         outputs: Outputs,
         results: ResultsWorker,
+        feed: FeedWriter,
     ) -> None:
         self.stages = stages
         self.history: deque[BatchStats] = deque(maxlen=stream.settings.history)
@@ -53,6 +55,7 @@ class PipelineStats:
         self._decoder = decoder
         self._outputs = outputs
         self._results = results
+        self._feed = feed
         self._unchanged_before = self._unchanged = stream.graph.unchanged
         self._started = time.perf_counter()
 
@@ -161,8 +164,9 @@ class PipelineStats:
         return None if self.checkpoints is None else self.checkpoints.age
 
     def waits_for(self) -> str | None:
-        """What the stream waits for besides its source: something that leaves it to be written.
-        None: nothing, or not for long."""
-        publisher = self._results.publisher
-        results = None if publisher is None else publisher.trouble()
-        return results or self._outputs.trouble()
+        """What the stream waits for besides its source: something that leaves it to be written, or
+        a schema registry. None: nothing, or not for long."""
+        for publisher in (self._results.publisher, self._feed.publisher):
+            if publisher is not None and (trouble := publisher.trouble()) is not None:
+                return trouble
+        return self._outputs.trouble() or self._decoder.envelopes.trouble()

@@ -43,7 +43,10 @@ class Changes:
     """Follows tracked values from nothing on: each call of `to` gives what changed since the last.
     names: None if vertices go by their ids."""
 
-    def __init__(self, rules: Sequence[Rule], names: Names | None) -> None:
+    memo: tuple[int, ...] = ()  # all that a checkpoint has to keep: see `publisher.Content`
+
+    def __init__(self, rules: Sequence[Rule], names: Names | None, figures: Sequence[str] = ()):
+        self.asked = tuple(figures), tuple(map(str, rules))
         self._rules = rules
         self._names = names
         self._values: Values = {}
@@ -51,7 +54,11 @@ class Changes:
 
     def anew(self) -> Changes:
         """The same, from nothing on."""
-        return Changes(self._rules, self._names)
+        return Changes(self._rules, self._names, self.asked[0])
+
+    def resume(self, values: Values, memo: tuple[int, ...]) -> None:
+        """Go on from these values, which were told."""
+        self.since(values)
 
     def since(self, values: Values) -> None:
         """Follow from these values on, as if they had been told."""

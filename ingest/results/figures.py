@@ -272,6 +272,19 @@ def _can_become_true(rule: Rule) -> bool:
     return len({bool(rule.holds_of(value)) for value in (0, at_bound, most)}) == 2
 
 
+def check_place(name: str, given: Any) -> None:
+    """Raise PipelineError if the setting `name` can be no place for what leaves in parts."""
+    pair = isinstance(given, tuple) and len(given) == 2
+    sink, topic = given if pair else (given, "")
+    is_place = isinstance(sink, Sink) and isinstance(topic, str)
+    if not is_place and (pair or not (isinstance(sink, str | os.PathLike) or callable(sink))):
+        raise PipelineError(
+            f"{name} is {given!r}: expected a log, a (log, topic) pair, a path or a function"
+        )
+    if "" in (sink, topic if pair else None):
+        raise PipelineError(f"{name} is {given!r}: a name is missing")
+
+
 def checked_alerts(results: Any, alerts: Any, track: Sequence[str]) -> tuple[str, ...]:
     """The rules of `alerts` as text. Raises PipelineError if `results` can be no place, or the
     three do not go together."""
@@ -280,15 +293,7 @@ def checked_alerts(results: Any, alerts: Any, track: Sequence[str]) -> tuple[str
         if alerts:
             raise PipelineError("alerts leave with the results: say where to, as results=log")
         return ()
-    pair = isinstance(results, tuple) and len(results) == 2
-    sink, topic = results if pair else (results, "")
-    is_place = isinstance(sink, Sink) and isinstance(topic, str)
-    if not is_place and (pair or not (isinstance(sink, str | os.PathLike) or callable(sink))):
-        raise PipelineError(
-            f"results is {results!r}: expected a log, a (log, topic) pair, a path or a function"
-        )
-    if "" in (sink, topic if pair else None):
-        raise PipelineError(f"results is {results!r}: a name is missing")
+    check_place("results", results)
     if not figures_of(track):
         raise PipelineError("results are of tracked figures: name some, as track=['core']")
     return tuple(map(str, check_rules(alerts, track)))

@@ -1,4 +1,6 @@
-"""What a pipeline publishes after each batch: changes of its figures, and alerts.
+"""What a pipeline publishes after each batch: changes of its figures, and alerts; or what changed
+of its graph, the edge feed (`ingest/feed/`). What is said of results here holds of the feed, too,
+but that a run of it begins with the graph as it is.
 
 A *run* of results starts from an empty graph: whoever has read all of it knows every current value.
 Its name is in the checkpoint, and so is the place of the last result sent by then. A resume goes on
@@ -35,16 +37,16 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ..events import log_event
-from ..formats.results import Result
 from ..state.checkpoint import NOTHING, Published
 from ..timers import Delay
 from .changes import Changes
 from .figures import check_rules, figures_of
+from .forms import RESULTS, Form, Part
 from .sinks import opened
 
 if TYPE_CHECKING:
@@ -52,29 +54,69 @@ if TYPE_CHECKING:
 
     from ..settings import Settings
     from ..state.checkpoint import State
-    from .figures import Tracked
+
+
+class Content(Protocol):
+    """What is published: it turns the values of each version into parts."""
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What is published, and by which rules: a run is of one kind."""
+
+    @property
+    def memo(self) -> tuple[int, ...]:
+        """What a checkpoint keeps beside the graph for `resume`."""
+
+    def resume(self, values: Any, memo: tuple[int, ...], /) -> None:
+        """Go on from a version with these values, of which all was made."""
+
+    def to(self, run: str, version: int, time: int, values: Any, /) -> Sequence[Part]:
+        """The parts that lead to these values."""
+
+    def none(self, run: str, version: int, time: int, /) -> Part:
+        """A part that says that a run begins, where it has nothing else to say."""
+
+    def anew(self) -> Self:
+        """The same, for a run that begins."""
+
+
+class Moment(Protocol):
+    """A version, and the values that belong to it."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def values(self) -> Any: ...
+
+
+def of_results(
+    settings: Settings, names: Names | None, before_retry: Callable[[], object]
+) -> Publisher:
+    """What publishes the results. REQUIRES: the settings name a place for them."""
+    rules, figures = check_rules(settings.alerts, settings.track), figures_of(settings.track)
+    return Publisher(Changes(rules, names, figures), settings.results, RESULTS, before_retry)
 
 
 class Publisher:
-    """The results of one pipeline. Counters are since this start, and may be read from any thread.
-    REQUIRES: the settings name a place for results. Raises SourceError if it cannot be used."""
+    """Publishes the content of one pipeline. Counters are since this start, and may be read from
+    any thread. Raises SourceError if the place cannot be used."""
 
     def __init__(
         self,
-        settings: Settings,
-        names: Names | None,
+        content: Content,
+        place: Any,
+        form: Form,
         before_retry: Callable[[], object] = lambda: None,
     ) -> None:
         """before_retry: called before results that were not taken are sent again; what it raises,
         `send` raises."""
-        rules = check_rules(settings.alerts, settings.track)
-        self.figures = figures_of(settings.track)
-        self._rules = tuple(str(rule) for rule in rules)
-        self._changes = Changes(rules, names)
-        self._sink = opened(settings.results, before_retry)
-        self._sending = Delay("results are not written")
+        self._content = content
+        self._what = form.what
+        self._sink = opened(place, form, before_retry)
+        self._sending = Delay(f"{form.what} are not written")
         self._held = NOTHING  # the place up to which the sink holds this run's results
         self._replaces = False  # whether a run begins that readers must hear of (invariant 4)
+        self.figures = content.asked[0]
         self.published: Published | None = None  # what a checkpoint keeps
         self.records = 0  # sent
         self.rows = 0  # changes and alerts in them
@@ -83,11 +125,19 @@ class Publisher:
         self.waiting = 0  # records that the sink was given and has not taken yet
         self.begun = ""  # why a run began anew; "": it did not
 
-    def begin(self, state: State, tracked: Tracked, *, resumes: bool, anew: str = "") -> bool:
-        """Go on with the checkpoint's run, or begin one (`anew`: in any case, and why), which tells
-        all that the graph holds; whether one was begun. REQUIRES: state and tracked are of one
-        version. After a replay `is_behind` says whether one must begin after all."""
-        before = state.published
+    def begin(
+        self,
+        before: Published | None,
+        state: State,
+        tracked: Moment,
+        *,
+        resumes: bool,
+        anew: str = "",
+    ) -> bool:
+        """Go on with the run that was published `before`, or begin one (`anew`: in any case, and
+        why), which tells all that the graph holds; whether one was begun. REQUIRES: state and
+        tracked are of one version. After a replay `is_behind` says whether one must begin after
+        all."""
         why: str | None = anew
         if before is not None and not anew:
             newest = self._sink.newest()
@@ -95,20 +145,20 @@ class Publisher:
             if why is None:
                 self.published = before
                 self._held = NOTHING if newest is None else newest.place
-                self._changes.since(tracked.values)
+                self._content.resume(tracked.values, before.memo)
                 return False
         # Whoever reads what a function takes can drop what a repeated resume tells it again.
         again = resumes and not self._sink.visible
-        name = _next_run(state, self.figures, self._rules) if again else os.urandom(8).hex()
+        name = _next_run(before, state, self._content.asked) if again else os.urandom(8).hex()
         known = self._is_known(before, resumes)
         self._begin_run(name, tracked.version, why or "", replaces=known)
         self.publish(tracked, state.stamp)
         return True
 
-    def _why_not(self, before: Published, newest: Result | None) -> str | None:
+    def _why_not(self, before: Published, newest: Part | None) -> str | None:
         """Why the run cannot be gone on with, as far as it is known before a replay; "" if that
         loses nothing; None if it can."""
-        if (before.figures, before.rules) != (self.figures, self._rules):
+        if (before.figures, before.rules) != self._content.asked:
             return "other figures or alerts are asked for"
         if not self._sink.visible:
             return "the place is another one" if before.visible else None
@@ -131,14 +181,16 @@ class Publisher:
     def _begin_run(self, name: str, version: int, why: str, *, replaces: bool) -> None:
         """Begin a run. replaces: readers may know another one."""
         if why:
-            log_event("results begin anew", logging.WARNING, why=why, run=name, version=version)
+            log_event(
+                f"{self._what} begin anew", logging.WARNING, why=why, run=name, version=version
+            )
         self.begun = why or self.begun
-        self.published = Published(name, self.figures, self._rules, self._sink.visible)
+        self.published = Published(name, *self._content.asked, self._sink.visible)
         self._held = NOTHING
         self._replaces = replaces
-        self._changes = self._changes.anew()
+        self._content = self._content.anew()
 
-    def publish(self, tracked: Tracked, time: int) -> None:
+    def publish(self, tracked: Moment, time: int) -> None:
         """Send what has changed since the last call. Raises what the sink raises."""
         self.send(self.make(tracked, time))
 
@@ -147,7 +199,7 @@ class Publisher:
         checkpoint is older than what was told."""
         return self.published is not None and self.published.last_sent[0] < self._held[0]
 
-    def make(self, tracked: Tracked, time: int) -> list[Result]:
+    def make(self, tracked: Moment, time: int) -> list[Part]:
         """What has changed since the last call and is not in the place yet, to be sent. REQUIRES:
         what was made before has left."""
         if self._sink.made_anew():
@@ -156,18 +208,21 @@ class Publisher:
             self._begin_run(name, tracked.version, why, replaces=True)
         published = self.published
         assert published is not None, "begin comes first"
-        made = self._changes.to(published.run, tracked.version, time, tracked.values)
+        made = self._content.to(published.run, tracked.version, time, tracked.values)
         if self._replaces and not made:
-            made = [self._changes.none(published.run, tracked.version, time)]
+            made = [self._content.none(published.run, tracked.version, time)]
         self._replaces = False
         results = [result for result in made if result.place > self._held]
         self.repeats += len(made) - len(results)
         self.waiting = len(results)
         told = made[-1].place if made else published.last_sent
-        self.published = replace(published, records=published.records + len(made), last_sent=told)
+        self.published = replace(
+            published, records=published.records + len(made), last_sent=told,
+            memo=self._content.memo,
+        )  # fmt: skip
         return results
 
-    def send(self, results: list[Result]) -> None:
+    def send(self, results: Sequence[Part]) -> None:
         """Send what `make` made; it is durable when this returns. Raises what the sink raises."""
         if results:
             with self._sending.under_way():
@@ -185,7 +240,7 @@ class Publisher:
         """Whether another thread than the pipeline's may send."""
         return self._sink.beside
 
-    def _count(self, results: list[Result]) -> None:
+    def _count(self, results: Sequence[Part]) -> None:
         self.records += len(results)
         self.rows += sum(result.rows for result in results)
         self.alerts += sum(result.rows for result in results if result.alert is not None)
@@ -195,11 +250,12 @@ class Publisher:
         self._sink.close()
 
 
-def _next_run(state: State, figures: tuple[str, ...], rules: tuple[str, ...]) -> str:
+def _next_run(
+    before: Published | None, state: State, asked: tuple[tuple[str, ...], tuple[str, ...]]
+) -> str:
     """The name of a run that begins at this state."""
-    before = state.published
     parts = (
-        before and before.run, figures, rules, state.identity.cluster, state.version, state.stamp,
+        before and before.run, *asked, state.identity.cluster, state.version, state.stamp,
         state.operations, len(state.accepted),
     )  # fmt: skip
     return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()

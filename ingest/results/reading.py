@@ -7,9 +7,9 @@ last one drops repeats without a list of what it has seen.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ..errors import RecordError, SourceError
 from ..formats.results import Result, decode_result, decode_result_line
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..sources.base import Log
 
 POLL_RECORDS = 1000
+T = TypeVar("T")
 # By figure: versions, or their stamps in ms, and the values from then on.
 Series = dict[str, tuple[list[int], list[int]]]
 Over = Literal["time", "version"]
@@ -49,11 +50,16 @@ def read_results(path: str | os.PathLike[str]) -> Iterator[Result]:
 
 def results_in(log: Log) -> Iterator[Result]:
     """The results from where a log stands to its end; what is none is passed over."""
+    return parts_in(log, decode_result)
+
+
+def parts_in(log: Log, decode: Callable[[bytes], T]) -> Iterator[T]:
+    """What `decode` reads from where a log stands to its end; what it refuses is passed over."""
     while not log.at_end():
         for record in log.poll(POLL_RECORDS, 1.0):
             with suppress(RecordError):
                 if isinstance(record.value, bytes):
-                    yield decode_result(record.value)
+                    yield decode(record.value)
 
 
 def once(results: Iterable[Result]) -> Iterator[Result]:

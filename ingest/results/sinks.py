@@ -1,4 +1,5 @@
-"""Where results go: a topic of a log, a file of JSON lines, a function.
+"""Where results and the edge feed go: a topic of a log, a file of JSON lines, a function. What is
+said of results here holds of the feed.
 
 A sink sends the results of one version in order and returns when they are durable, so one that is
 slow holds the stream back. `newest` says what a sink holds already: a replay after a crash passes
@@ -36,21 +37,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from lpma.host import sync_data
 
 from ..errors import AwayError, LockedError, PipelineError, RecordError, SourceError
-from ..formats.results import (
-    MAX_LINE_BYTES,
-    MAX_RESULT_BYTES,
-    Result,
-    begins_result_line,
-    decode_result_line,
-    encode_result,
-    result_line,
-)
 from ..sources.base import Log, LogWriter, Source
 from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
-from ..types import DEAD_LETTERS, RESULTS, Partition, Sink
-from .changes import within
-from .reading import results_in
+from ..types import DEAD_LETTERS, Partition, Sink
+from .forms import CHANGES, RESULTS, Form, Part
+from .reading import parts_in
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -59,7 +51,6 @@ LOOK_BACK = (1, 16, 1024)  # offsets from a topic's end, in which its newest rec
 READ_PATIENCE_S = 10.0  # of one look at a topic, which is tried again
 FIRST_PIECE_BYTES = 1 << 16  # of a file's end, in which its last line is looked for, and
 _PIECES_GROW = 8  # times as much, until that lies in it
-_MAX_TAIL_BYTES = 2 * (MAX_LINE_BYTES + 1)  # a whole line, and half of one behind it
 
 T = TypeVar("T")
 
@@ -71,7 +62,7 @@ class Destination(ABC):
     beside = False  # whether another thread than the pipeline's may send to it
     problem: str | None = None  # why what is being sent is not there yet, where that is known
 
-    def newest(self) -> Result | None:
+    def newest(self) -> Part | None:
         """The result that was sent last, as far as the place can be looked at."""
         return None
 
@@ -80,29 +71,32 @@ class Destination(ABC):
         return False
 
     @abstractmethod
-    def send(self, results: Sequence[Result]) -> None:
+    def send(self, results: Sequence[Any]) -> None:
         """Send all, which are of one version; they are durable when this returns."""
 
     def close(self) -> None:  # noqa: B027  (a function has nothing to close)
         """Release what was opened here."""
 
 
-def opened(sink: Any, before_retry: Callable[[], object] = lambda: None) -> Destination:
-    """The place that the setting `results` names. Makes its topic or file. before_retry: called
-    before results are sent again; what it raises, `send` raises. Raises SourceError."""
+def opened(
+    sink: Any, form: Form = RESULTS, before_retry: Callable[[], object] = lambda: None
+) -> Destination:
+    """The place that the setting `results` names, or `changes`. Makes its topic or file.
+    before_retry: called before results are sent again; what it raises, `send` raises. Raises
+    SourceError."""
     if isinstance(sink, str | os.PathLike):
-        return _File(Path(sink))
-    log, topic = _log_and_topic(sink, RESULTS)
-    return _Topic(log, topic, before_retry) if isinstance(log, Sink) else _Function(sink)
+        return _File(Path(sink), form)
+    log, topic = _log_and_topic(sink, form.what)
+    return _Topic(log, topic, form, before_retry) if isinstance(log, Sink) else _Function(sink)
 
 
 class _Function(Destination):
     """It is the user's, who may not expect another thread."""
 
-    def __init__(self, function: Callable[[Result], object]) -> None:
+    def __init__(self, function: Callable[[Any], object]) -> None:
         self._function = function
 
-    def send(self, results: Sequence[Result]) -> None:
+    def send(self, results: Sequence[Any]) -> None:
         for result in results:
             self._function(result)
 
@@ -110,30 +104,33 @@ class _Function(Destination):
 class _Topic(Destination):
     beside = True
 
-    def __init__(self, log: Sink, topic: str, before_retry: Callable[[], object]) -> None:
+    def __init__(
+        self, log: Sink, topic: str, form: Form, before_retry: Callable[[], object]
+    ) -> None:
         self._log = log
+        self._form = form
         self._place = Partition(topic, 0)
         self._before_retry = before_retry
-        self._max_bytes = MAX_RESULT_BYTES  # of a record, unless the topic has refused one
+        self._max_bytes = form.max_bytes  # of a record, unless the topic has refused one
         self._own: LogWriter | None = None
         self.visible = _visible(log)
         if isinstance(log, LogWriter):
             log.create_topic(topic, 1)
-            self._own = log.in_transactions(f"lpma-results-{topic}")
+            self._own = log.in_transactions(f"lpma-{form.what}-{topic}")
             self._log = self._own or log
 
-    def newest(self) -> Result | None:
+    def newest(self) -> Part | None:
         return self._patiently(lambda again: self._look())
 
-    def _look(self) -> Result | None:
+    def _look(self) -> Part | None:
         if self._own is not None:
             self._own.partitions_of(self._place.topic)  # connects: now nobody else writes
         if not self.visible:
             return None
         with _reader_of(self._log, self._place.topic) as reader:
-            return _newest_in(reader, self._place)
+            return newest_in(reader, self._place, self._form.decode)
 
-    def send(self, results: Sequence[Result]) -> None:
+    def send(self, results: Sequence[Any]) -> None:
         def attempt(again: bool) -> None:
             if again and self._has(results[-1]):
                 return  # they are there, although nobody said so
@@ -141,7 +138,7 @@ class _Topic(Destination):
 
         self._patiently(attempt)
 
-    def _has(self, result: Result) -> bool:
+    def _has(self, result: Part) -> bool:
         """Whether the topic holds this version of the run, all of it."""
         newest = self._look()
         return newest is not None and newest.run == result.run and newest.version >= result.version
@@ -163,13 +160,13 @@ class _Topic(Destination):
                 self.problem = None
                 return answer
 
-    def _write(self, results: Sequence[Result]) -> None:
+    def _write(self, results: Sequence[Any]) -> None:
         """Send results, cut into records that the topic takes. Raises RecordError if one that it
         refuses cannot be cut."""
         while True:
-            refused = self._max_bytes < MAX_RESULT_BYTES
-            parts = within(results, self._max_bytes) if refused else results
-            values = [encode_result(part) for part in parts]
+            refused = self._max_bytes < self._form.max_bytes
+            parts = self._form.within(results, self._max_bytes) if refused else results
+            values = [self._form.encode(part) for part in parts]
             try:
                 if isinstance(self._log, LogWriter):
                     self._log.produce_parts({self._place: values})
@@ -178,7 +175,7 @@ class _Topic(Destination):
                 return
             except RecordError:
                 largest = max(range(len(values)), key=lambda i: len(values[i]))
-                if parts[largest].rows == 1:
+                if parts[largest].pieces <= 1:
                     raise
                 self._max_bytes = len(values[largest]) // 2
 
@@ -188,16 +185,20 @@ class _Topic(Destination):
 
 
 def check_results_topic(source: Source, settings: Settings) -> None:
-    """Raise PipelineError if results would go to a topic that this pipeline uses otherwise."""
-    log, topic = _log_and_topic(settings.results, RESULTS)
-    if not isinstance(log, Sink):
-        return
-    for use, other, name in _used(source, settings):
-        if name == topic and _same(log, other):
-            raise PipelineError(
-                f"results is the topic {topic!r}, which is {use}: name another one, as "
-                f"results=(log, {RESULTS!r})"
-            )
+    """Raise PipelineError if results or the edge feed would go to a topic that this pipeline uses
+    otherwise."""
+    used = list(_used(source, settings))
+    for form, sink in ((RESULTS, settings.results), (CHANGES, settings.changes)):
+        log, topic = _log_and_topic(sink, form.what)
+        if not isinstance(log, Sink):
+            continue
+        for use, other, name in used:
+            if name == topic and _same(log, other):
+                raise PipelineError(
+                    f"{form.what} is the topic {topic!r}, which is {use}: name another one, as "
+                    f"{form.what}=(log, {form.what!r})"
+                )
+        used.append((f"for {form.what}", log, topic))
 
 
 def _used(source: Source, settings: Settings) -> Iterator[tuple[str, Any, str]]:
@@ -251,14 +252,14 @@ def _reader_of(log: Any, topic: str) -> Any:
     )
 
 
-def _newest_in(reader: Log, place: Partition) -> Result | None:
-    """The last result in a partition. What is no result is passed over, and so are offsets without
-    a record, which transactions leave."""
+def newest_in(reader: Log, place: Partition, decode: Callable[[bytes], Any]) -> Any:
+    """The last part in a partition, None if there is none. What is none is passed over, and so are
+    offsets without a record, which transactions leave."""
     first, end = reader.first_offsets()[place], reader.end_offsets()[place]
     for back in LOOK_BACK:
         start = max(first, end - back)
         reader.seek({place: start})
-        found = list(results_in(reader))
+        found = list(parts_in(reader, decode))
         if found or start == first:
             return found[-1] if found else None
     return None
@@ -272,18 +273,19 @@ class _File(Destination):
 
     visible = beside = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, form: Form) -> None:
         self.path = path
+        self._form = form
         self._open()
 
     def _open(self) -> None:
-        check_plain(self.path)
-        with _place(self.path):
+        check_plain(self.path, self._form)
+        with _place(self.path, self._form):
             self._file = open(self.path, "a+b")  # noqa: SIM115  (closed by close)
         try:
-            with _place(self.path):
+            with _place(self.path, self._form):
                 self._lock()
-                self._newest, lines_end, size = end_of(self._file)
+                self._newest, lines_end, size = end_of(self._file, self._form)
                 if lines_end < size:
                     self._file.truncate(lines_end)
                 self._left = self._mark(os.fstat(self._file.fileno()))
@@ -296,8 +298,8 @@ class _File(Destination):
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LockedError(
-                f"{self.path}: another pipeline writes its results here: stop it, or name "
-                "another file"
+                f"{self.path}: another pipeline writes its {self._form.what} here: stop it, or "
+                "name another file"
             ) from None
 
     @staticmethod
@@ -313,12 +315,12 @@ class _File(Destination):
         self._open()
         return True
 
-    def newest(self) -> Result | None:
+    def newest(self) -> Part | None:
         return self._newest
 
-    def send(self, results: Sequence[Result]) -> None:
-        with _place(self.path):
-            self._file.write(b"".join(result_line(result) + b"\n" for result in results))
+    def send(self, results: Sequence[Any]) -> None:
+        with _place(self.path, self._form):
+            self._file.write(b"".join(self._form.line(result) + b"\n" for result in results))
             self._file.flush()
             sync_data(self._file.fileno())
             self._left = self._mark(os.fstat(self._file.fileno()))
@@ -330,52 +332,53 @@ class _File(Destination):
 
 
 @contextmanager
-def _place(path: Path) -> Iterator[None]:
+def _place(path: Path, form: Form) -> Iterator[None]:
     """What goes wrong within, as SourceError."""
     try:
         yield
     except RecordError as error:
         raise SourceError(
-            f"{path}: this is no file of results ({error}): name another one"
+            f"{path}: this is no file of {form.what} ({error}): name another one"
         ) from None
     except OSError as error:
-        raise SourceError(f"{path}: results cannot be written there: {error}") from error
+        raise SourceError(f"{path}: {form.what} cannot be written there: {error}") from error
 
 
-def check_plain(path: Path) -> None:
+def check_plain(path: Path, form: Form = RESULTS) -> None:
     """Raise SourceError if something other than a plain file is at `path`. Nothing may be there."""
-    with _place(path), suppress(FileNotFoundError):
+    with _place(path, form), suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SourceError(
-                f"{path}: is not a plain file, and results are kept in one: name another file"
+                f"{path}: is not a plain file, and {form.what} are kept in one: name another file"
             )
 
 
-def check_holds_results(path: Path) -> None:
-    """Raise SourceError if something other than a file of results is at `path`. Nothing may be
-    there, and half a line at the end."""
-    check_plain(path)
-    with _place(path), suppress(FileNotFoundError), open(path, "rb") as file:
-        end_of(file)
+def check_holds(path: Path, form: Form) -> None:
+    """Raise SourceError if something other than a file of results is at `path`, or of what the form
+    is of. Nothing may be there, and half a line at the end."""
+    check_plain(path, form)
+    with _place(path, form), suppress(FileNotFoundError), open(path, "rb") as file:
+        end_of(file, form)
 
 
-def end_of(file: BinaryIO) -> tuple[Result | None, int, int]:
+def end_of(file: BinaryIO, form: Form = RESULTS) -> tuple[Any, int, int]:
     """The last result in a file, None if there is none; where its whole lines end; and its size.
     Raises RecordError if its last whole line is no result, or what follows begins none."""
     size = file.seek(0, os.SEEK_END)
     length = FIRST_PIECE_BYTES
+    most = 2 * (form.max_line_bytes + 1)  # a whole line, and half of one behind it
     while True:
-        length = min(length, size, _MAX_TAIL_BYTES)
+        length = min(length, size, most)
         file.seek(size - length)
         tail = file.read(length)
         end = tail.rfind(b"\n") + 1
         start = tail.rfind(b"\n", 0, end - 1) + 1 if end else 0
         if start or length == size:
             break
-        if length == _MAX_TAIL_BYTES:
-            raise RecordError(f"its last line has more than {MAX_LINE_BYTES:,} bytes")
+        if length == most:
+            raise RecordError(f"its last line has more than {form.max_line_bytes:,} bytes")
         length *= _PIECES_GROW
-    if not begins_result_line(tail[end:]):
-        raise RecordError("its end is not the beginning of a line of results")
-    newest = decode_result_line(tail[start:end]) if end else None
+    if not form.begins_line(tail[end:]):
+        raise RecordError(f"its end is not the beginning of a line of {form.what}")
+    newest = form.decode_line(tail[start:end]) if end else None
     return newest, size - len(tail) + end, size

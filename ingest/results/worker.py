@@ -27,11 +27,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
-from ..formats.results import Result
 from ..state.stream_state import StreamState
 from ..timers import Stages
 from .figures import Tracked
-from .publisher import Publisher
+from .forms import Part
+from .publisher import Publisher, of_results
 
 
 class BackgroundTask:
@@ -123,8 +123,10 @@ class ResultsWorker:
         self.track()
         assert self.tracked is not None
         if self.publisher is None:
-            self.publisher = Publisher(stream.settings, stream.vertices, self._sync)
-        begun = self.publisher.begin(stream.state, self.tracked, resumes=resumes, anew=anew)
+            self.publisher = of_results(stream.settings, stream.vertices, self._sync)
+        begun = self.publisher.begin(
+            stream.state.published, stream.state, self.tracked, resumes=resumes, anew=anew
+        )
         stream.update(published=self.publisher.published)
         return begun
 
@@ -176,7 +178,7 @@ class ResultsWorker:
         if made:
             self._sending.begin(partial(self._send, self.publisher, made))
 
-    def _send(self, publisher: Publisher, made: list[Result]) -> None:
+    def _send(self, publisher: Publisher, made: list[Part]) -> None:
         """In the thread of the results: the journal first (invariant 3 of the pipeline). That may
         sync what the stream has written since, too."""
         self._sync()

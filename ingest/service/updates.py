@@ -63,7 +63,9 @@ class _Updates:
     def _open(self, pipeline: Pipeline, topic: str | None) -> None:
         source = pipeline.source
         if not isinstance(source, Log):
-            self._refusal = "this stream comes from a file, which nobody appends to: serve a log"
+            self._refusal = source.read_only or (
+                "this stream comes from a file, which nobody appends to: serve a log"
+            )
             return
         found = _topic_of(pipeline, topic)
         if found is None:

@@ -10,7 +10,7 @@ pipeline's journal holds the one that counted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from uuid import UUID
 from lpma.batch.columns import Columns
 
 from ..errors import IdentityError, OffsetError
-from ..types import Partition, Polled, Sink
+from ..types import Partition, Polled, Record, Sink
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -78,7 +78,7 @@ class Identity:
             )
         then, now = self.read_as or {}, found.read_as or {}
         differ = [
-            f"{option} was {then[option]!r}, now {now[option]!r}"
+            f"{option} was {_in_words(then[option])}, now {_in_words(now[option])}"
             for option in then
             if option in now and now[option] != then[option]
         ]
@@ -87,6 +87,10 @@ class Identity:
             f"the file {name!r} is not read as it was then ({how}): say the same as then, or start "
             "a new checkpoint"
         )
+
+
+def _in_words(value: Any) -> str:
+    return "not given" if value is None else repr(value)
 
 
 def check_offset(partition: Partition, offset: int, first: int, end: int) -> None:
@@ -153,6 +157,9 @@ class Source(ABC):
     names: bool = False  # whether the vertices of decoded rows go by names
     mirrors: bool = False  # whether each edge comes in both directions, as its file says
     can_wake: bool = False  # whether `wake` does anything
+    cuts_batches: bool = False  # whether its records say where batches end: `types.Record.closes`
+    read_only: str | None = None  # why nobody may append to it, for those who would
+    decoder: Callable[[bytes], Record] | None = None  # of its records; None: as the settings say
 
     @abstractmethod
     def poll(self, max_records: int, timeout: float) -> list[Polled]:

@@ -70,10 +70,13 @@ class Published:
     visible: bool  # whether the place where they are told can be looked at
     records: int = 0  # since the run began, each once
     last_sent: tuple[int, int] = NOTHING  # the place of the last one
+    memo: tuple[int, ...] = ()  # see `publisher.Content`
 
     def to_json(self) -> dict[str, Any]:
         found = asdict(self)
         told = found.pop("last_sent")
+        if not self.memo:
+            del found["memo"]
         return {**found, "told": told}
 
     @staticmethod
@@ -90,6 +93,7 @@ class Published:
             value.get("visible", False),
             value["records"],
             (version, part),
+            tuple(value.get("memo", ())),
         )
 
 
@@ -118,6 +122,7 @@ class State:
     max_id: int | None = None  # of a vertex; None: any that an older release, or a graph, takes
     published: Published | None = None  # None: no results leave
     expired: int = 0  # edges, since the stream began
+    fed: Published | None = None  # likewise of the edge feed; None: none leaves
 
     def to_json(self) -> dict[str, Any]:
         """All but the producers."""
@@ -140,6 +145,7 @@ class State:
             "max_id": self.max_id,
             "published": self.published and self.published.to_json(),
             "expired": self.expired,
+            "fed": self.fed and self.fed.to_json(),
         }
 
     @staticmethod
@@ -162,6 +168,7 @@ class State:
             value.get("max_id"),
             Published.from_json(value.get("published")),
             value.get("expired", 0),
+            Published.from_json(value.get("fed")),
         )
 
 

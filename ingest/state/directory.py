@@ -10,6 +10,7 @@ written is an image, and what happens in the meantime goes into the journal's ne
     directory/checkpoint-N/          see checkpoint.py
     directory/journal-K              see journal.py
     directory/synced                 how far the newest of these is synced: see journal.py
+    directory/schemas/               of records in Confluent's envelope: see registry/schemas.py
 
 Commit, in steps that are repeated as comments where they happen:
 
@@ -60,6 +61,7 @@ from lpma.host import flock_holder
 
 from ..errors import CheckpointError, JournalError, LockedError
 from ..events import log_event
+from ..registry.schemas import remove_schemas
 from .checkpoint import (
     MANIFEST,
     VERIFIED,
@@ -133,6 +135,7 @@ class CheckpointDirectory:
             forget_synced(self.path)  # first: it asks for the segments
             for number in segment_numbers(self.path):
                 segment_path(self.path, number).unlink()
+            remove_schemas(self.path)
             for name in ("fence", "lock"):
                 (self.path / name).unlink()
             if self._made:
@@ -158,6 +161,7 @@ class CheckpointDirectory:
         fence = self._take_over()
         number = max(segment_numbers(self.path), default=-1) + 1
         try:
+            remove_schemas(self.path)
             forget_synced(self.path)
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot be written: {error}") from error

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..registry.schemas import Schemas
 from ..settings import Settings
 from ..sources.base import Source
 from ..types import QUERIES, Partition, StreamGraph
@@ -46,7 +47,8 @@ class StreamState:
     rows: of tables whose rows are remembered; None: none are.
     directory: where checkpoints are taken; None: nowhere. checkpoint: the one that the stream goes
     on from; None: it begins. gaps: records gone since, as far as they are accepted. accepts_loss:
-    whether what is damaged of the journal may be given up."""
+    whether what is damaged of the journal may be given up. schemas: of records in Confluent's
+    envelope; None: they are not read."""
 
     source: Source
     graph: StreamGraph
@@ -58,6 +60,7 @@ class StreamState:
     checkpoint: Checkpoint | None = None
     gaps: Sequence[Gap] = ()
     accepts_loss: bool = False
+    schemas: Schemas | None = None
 
     def update(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)

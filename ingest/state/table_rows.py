@@ -6,14 +6,15 @@ again, and after them the sum would be wrong for ever. So each row is remembered
 its ends and its weight, and a change says what the row is now: said twice, it changes nothing. Then
 no change has to say what the row was before, either.
 
-Tricks. A sum is kept as an integer, in units of the smallest float, so it is exact: it depends on
-the rows that are there, and on no others that came and went. How many rows it is of is kept beside
-it, so an edge is gone with its last row. The file has the rows alone; the sums follow from them.
+Tricks. A sum is kept as an integer over a power of two, so it is exact: it depends on the rows that
+are there, and on no others that came and went. How many rows it is of is kept beside it, so an edge
+is gone with its last row. Its time is that of the newest of its rows, which are counted by their
+times. The file has the rows alone; the sums follow from them.
 
 Rows change when a record is decoded, before its batch is applied, and a checkpoint is of what was
 applied. So what each change replaced is kept until then, and an image goes back by as much.
 
-    rows     JSON lines: [topic, [[key, src, dst, weight], …]]
+    rows     JSON lines: [topic, [[key, src, dst, weight, time or null], …]]
 
 Invariant: `_sums` is what `_rows` say.
 """
@@ -36,8 +37,6 @@ from ..types import Name
 
 ROWS = "rows"  # the file of a checkpoint
 _AT_ONCE = 1000  # rows of a line
-_DENORMAL = 1074  # the smallest float is 2 to the power of minus this
-_MANTISSA = 53
 
 Ends = tuple[Name, Name]
 
@@ -48,14 +47,62 @@ class TableRow(NamedTuple):
     src: Name
     dst: Name
     weight: float
+    time: int | None = None
 
 
 class Sum(NamedTuple):
-    """An edge after a change. weight: None if no row has these ends any more."""
+    """An edge after a change. weight: None if no row has these ends any more. time: of the newest
+    of its rows; None if none has one."""
 
     src: Name
     dst: Name
     weight: float | None
+    time: int | None = None
+
+
+class _Rows:
+    """The rows with the same ends: how many, their sum (total / 2^shift), and how many by their
+    times."""
+
+    __slots__ = ("count", "newest", "shift", "times", "total")
+
+    def __init__(self) -> None:
+        self.count = self.total = self.shift = 0
+        self.newest: int | None = None
+        self.times: dict[int, int] = {}
+
+    def add(self, row: TableRow) -> None:
+        self.count += 1
+        self._add(row.weight)
+        if row.time is not None:
+            self.times[row.time] = self.times.get(row.time, 0) + 1
+            if self.newest is None or row.time > self.newest:
+                self.newest = row.time
+
+    def remove(self, row: TableRow) -> None:
+        self.count -= 1
+        self._add(-row.weight)
+        if row.time is not None:
+            self.times[row.time] -= 1
+            if not self.times[row.time]:
+                del self.times[row.time]
+                if row.time == self.newest:
+                    self.newest = max(self.times, default=None)
+
+    def _add(self, weight: float) -> None:
+        numerator, denominator = weight.as_integer_ratio()  # that is a power of two
+        shift = denominator.bit_length() - 1
+        if shift > self.shift:
+            self.total <<= shift - self.shift
+            self.shift = shift
+        self.total += numerator << (self.shift - shift)
+
+    @property
+    def weight(self) -> float:
+        try:
+            return self.total / (1 << self.shift)  # rounded once
+        except OverflowError:
+            return math.copysign(math.inf, self.total)
 
 
 class _Change(NamedTuple):
@@ -73,16 +120,16 @@ class TableRows:
     >>> from ingest.state.table_rows import TableRow, TableRows
     >>> rows = TableRows()
     >>> rows.change("payments", '{"id":1}', TableRow("ann", "bob", 0.1))
-    [Sum(src='ann', dst='bob', weight=0.1)]
+    [Sum(src='ann', dst='bob', weight=0.1, time=None)]
     >>> rows.change("payments", '{"id":2}', TableRow("ann", "bob", 0.2))
-    [Sum(src='ann', dst='bob', weight=0.30000000000000004)]
+    [Sum(src='ann', dst='bob', weight=0.30000000000000004, time=None)]
     >>> rows.change("payments", '{"id":1}', None)
-    [Sum(src='ann', dst='bob', weight=0.2)]
+    [Sum(src='ann', dst='bob', weight=0.2, time=None)]
     """
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, TableRow]] = {}
-        self._sums: dict[Ends, list[int]] = {}  # how many rows, and their sum
+        self._sums: dict[Ends, _Rows] = {}
         self._changes: deque[_Change] = deque()  # not applied yet
 
     def __len__(self) -> int:
@@ -97,15 +144,19 @@ class TableRows:
         before = rows.get(key)
         self._changes.append(_Change(topic, key, before))
         self._put(rows, key, row)
-        ends = dict.fromkeys(each[:2] for each in (before, row) if each is not None)
-        return [Sum(src, dst, self._weight((src, dst))) for src, dst in ends]
+        if row is None:
+            return [] if before is None else [self._sum(before[:2])]
+        if before is None or before[:2] == row[:2]:
+            return [self._sum(row[:2])]
+        return [self._sum(before[:2]), self._sum(row[:2])]
 
-    def clear(self, topic: str) -> None:
-        """Forget all rows of a topic."""
+    def clear(self, topic: str) -> list[Sum]:
+        """Forget all rows of a topic; the edges that this changes."""
         rows = self._rows.pop(topic, {})
         self._changes.append(_Change(topic, None, rows=rows))
         for row in rows.values():
-            self._count(row, -1)
+            self._remove(row)
+        return [self._sum(each) for each in dict.fromkeys(row[:2] for row in rows.values())]
 
     def revert(self) -> None:
         """Take the last change back."""
@@ -115,7 +166,7 @@ class TableRows:
             return
         self._rows[last.topic] = last.rows or {}
         for row in self._rows[last.topic].values():
-            self._count(row, 1)
+            self._add(row)
 
     def applied(self, count: int) -> None:
         """The first so many changes are in the graph."""
@@ -124,30 +175,28 @@ class TableRows:
 
     def _put(self, rows: dict[str, TableRow], key: str, row: TableRow | None) -> None:
         before = rows.pop(key, None) if row is None else rows.get(key)
-        if before is not None:
-            self._count(before, -1)
-        if row is not None:
+        if row is not None:  # first, so that what both share need not be found anew
             rows[key] = row
-            self._count(row, 1)
+            self._add(row)
+        if before is not None:
+            self._remove(before)
 
-    def _count(self, row: TableRow, sign: int) -> None:
-        ends = row.src, row.dst
+    def _add(self, row: TableRow) -> None:
+        ends = row[:2]
         found = self._sums.get(ends)
         if found is None:
-            found = self._sums[ends] = [0, 0]
-        found[0] += sign
-        found[1] += sign * _in_units(row.weight)
-        if not found[0]:
-            del self._sums[ends]
+            found = self._sums[ends] = _Rows()
+        found.add(row)
 
-    def _weight(self, ends: Ends) -> float | None:
+    def _remove(self, row: TableRow) -> None:
+        found = self._sums[row[:2]]
+        found.remove(row)
+        if not found.count:
+            del self._sums[row[:2]]
+
+    def _sum(self, ends: Ends) -> Sum:
         found = self._sums.get(ends)
-        if found is None:
-            return None
-        try:
-            return found[1] / (1 << _DENORMAL)  # rounded once
-        except OverflowError:
-            return math.inf
+        return Sum(*ends, None) if found is None else Sum(*ends, found.weight, found.newest)
 
     # Files -----------------------------------------------------------------------------------
 
@@ -171,8 +220,8 @@ class TableRows:
             for line in file:
                 topic, rows = msgspec.json.decode(line)
                 of_topic = found._rows.setdefault(topic, {})
-                for key, *row in rows:
-                    found._put(of_topic, key, TableRow(row[0], row[1], float(row[2])))
+                for key, src, dst, weight, *time in rows:
+                    found._put(of_topic, key, TableRow(src, dst, float(weight), *time))
         return found
 
 
@@ -191,11 +240,3 @@ def _parts(rows: dict[str, TableRow]) -> Iterator[list[Any]]:
     left = iter(rows.items())
     while part := [[key, *row] for key, row in islice(left, _AT_ONCE)]:
         yield part
-
-
-def _in_units(weight: float) -> int:
-    """A float, exactly, as a multiple of the smallest one."""
-    mantissa, exponent = math.frexp(weight)
-    shift = exponent - _MANTISSA + _DENORMAL
-    units = int(mantissa * (1 << _MANTISSA))
-    return units << shift if shift >= 0 else units >> -shift

@@ -22,7 +22,7 @@ from ..arrays import Array, array_module, device_of, on_device
 from ..cpu import columns
 from ..dependencies import how_to_install
 from ..errors import BatchError
-from .scalars import is_integer, is_real, shown
+from .scalars import is_bool, is_integer, is_real, shown
 from .times import numbered
 
 MAX_VERTEX = 2**32 - 2  # 2^32 - 1 marks a vertex added by itself (see keys.py)
@@ -84,10 +84,20 @@ def _host_array(values: Any, name: str) -> Array:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
             values = np.from_dlpack(values)
         array = np.asarray(values)
+        if array.dtype.kind == "f" and isinstance(values, list | tuple) and name != "weight":
+            array = _as_given(values, array)
     except _UNREADABLE as error:
         raise BatchError(f"{name}: cannot be read as an array ({error})") from None
     _refuse_what_would_be_misread(values, array, name)
     return array
+
+
+def _as_given(values: list[Any] | tuple[Any, ...], floats: Array) -> Array:
+    """Integers, some of 64 bits, as they are: NumPy makes floats of them, which skip some."""
+    if not floats.size or not all(map(is_integer, values)):
+        return floats
+    fits = min(values) >= 0 and max(values) < 1 << 64
+    return np.array(values, np.uint64 if fits else object)
 
 
 def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
@@ -100,7 +110,8 @@ def _refuse_what_would_be_misread(values: Any, array: Array, name: str) -> None:
             f"{name}: a {type(values).__name__} is no array: give a number, a list or an array"
         )
     if isinstance(values, list | tuple) and _BOOLEANS & set(map(type, values)):
-        raise BatchError(f"{name}: expected numbers, got a boolean")
+        row = next(row for row, value in enumerate(values) if is_bool(value))
+        raise BatchError(f"{name}: expected numbers, and row {row} has {values[row]}, a boolean")
     # `np.ma` is imported when it is named, which takes milliseconds: only its own arrays need that.
     is_derived = isinstance(values, np.ndarray) and type(values) is not np.ndarray
     if is_derived and isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -347,6 +358,18 @@ def time_array(values: Any) -> Array:
     return array
 
 
+def one_time(value: Any, name: str) -> int:
+    """One time, in milliseconds. Raises BatchError."""
+    found = numbered(value, name)
+    if isinstance(found, np.ndarray) and found.size == 1:
+        found = found.item()
+    if isinstance(found, float | np.floating) and found.is_integer() and abs(found) <= MAX_WHOLE:
+        found = int(found)
+    if is_integer(found) and -(1 << 63) <= found < 1 << 63:
+        return int(found)
+    raise BatchError(f"{name}: one time, in integer milliseconds or a datetime, not {shown(value)}")
+
+
 def stretched(column: Array, n: int, beside: Array) -> Array:
     """A column of one row repeated n times, on the device if either of the two lies there."""
     if type(column) is type(beside) is np.ndarray:
@@ -360,6 +383,7 @@ def stretched(column: Array, n: int, beside: Array) -> Array:
 
 
 _VERTICES = {
+    "b": ", booleans: give integers",
     "f": ": convert whole numbers first, with .astype('int64') for one; a missing one has no place",
     "M": ": these are times",
     "m": ": these are spans of time, not times",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arguments.convert import MAX_WHOLE, one_weight
+from ..arguments.convert import MAX_WHOLE, one_time, one_weight
 from ..arguments.renamed import no_attribute
-from ..arguments.scalars import integer, shown, truth
+from ..arguments.scalars import integer, is_bool, shown, truth
 from ..arguments.times import numbered
 from ..arrays import pinned_block
 from ..errors import BatchError
@@ -114,9 +114,7 @@ class Batch:
     def expire(self, before: Any) -> None:
         """Remove every edge whose time, at this place of the batch, is less than `before`, a time
         as `Graph.insert` takes it. Vertices that were added stay. See `Graph.expire`."""
-        if before is None:
-            raise BatchError("before: expire needs a time")
-        self._add(Kind.EXPIRE, 0, 0, 0.0, before)
+        self._add(Kind.EXPIRE, 0, 0, 0.0, one_time(before, "before"))
 
     def _query(
         self, kind: Kind, src: Name, dst: Name = 0, called: tuple[str, str] = ("u", "v")
@@ -218,13 +216,18 @@ def _vertex(value: Any, name: str) -> Name:
 def _integer(value: Any, name: str, expected: str) -> int:
     """A whole number of any type, as Python's own; a bool does not count as one."""
     try:
-        if isinstance(value, bool | np.bool_):
+        if is_bool(value):
             raise TypeError("a bool")
-        if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_WHOLE:
-            return int(value)
+        if isinstance(value, float | np.floating):
+            value = int(value) if value.is_integer() and abs(value) <= MAX_WHOLE else value
         return operator.index(value)
     except TypeError:
-        raise BatchError(f"{name}: expected {expected}, got {shown(value)}") from None
+        text = f"{name}: expected {expected}, got {shown(value)}"
+        if is_bool(value):
+            text += ", a boolean"
+        elif hasattr(value, "__len__"):
+            text += ": a Batch takes one operation at a time, Batch.from_columns takes arrays"
+        raise BatchError(text) from None
 
 
 def pinned_batch(n: int) -> Columns:

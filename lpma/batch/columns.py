@@ -187,7 +187,9 @@ class Columns:
     def edges_only(self) -> bool:
         """Whether every row updates the edge (src, dst)."""
         most = self.largest_kind
-        return most <= DELETE or (most == SET and bool(edge_rows(self.kind).all()))
+        if most <= DELETE or most != SET:
+            return most <= DELETE
+        return self.one_kind == SET or bool(edge_rows(self.kind).all())
 
     @cached_property
     def names_its_keys(self) -> bool:

@@ -10,13 +10,12 @@ from ..arrays import Array, distinct
 from ..pma.keys import HALF, LOW, RISE, SOUND
 from .id_table import IdTable
 from .instructions import data, data_if_any, load_f32, load_f64, load_u32, load_u64
-from .jit import compiled, inlined
+from .jit import compiled
+from .kernel_hash import mixed
 from .search import first_not_below
-from .splitmix import mix
 from .threads import cuts, run_all
 
 PIECE = 1 << 18  # entries that a thread marks per turn
-mixed = inlined(mix)
 
 
 def mark_rows(ids: Array, present: Array) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from ..time_view import MANTISSA, SERIES, SHIFTER, SHIFTER_BITS, ZERO_AT, Decay
+from ..time_view import LEAST_SINGLE, MANTISSA, SERIES, SHIFTER, SHIFTER_BITS, ZERO_AT, Decay
 from .instructions import at_f32, at_f64, at_i64, bits_of, of_bits
 from .jit import inlined
 
@@ -32,17 +32,22 @@ def factor(time: int, d: Decay) -> float:
 
 
 @inlined
+def _single(weight: float) -> np.float32:
+    return np.float32(weight if weight >= LEAST_SINGLE else 0.0)
+
+
+@inlined
 def decay_column(weights: int, times: int, n: int, weight_bytes: int, made: bool, d: Decay) -> None:
     """Let n weights of so many bytes decay where they are. made: they are 1, and not written."""
     then = carray(at_i64(times), n)
     if made:
         new = carray(at_f32(weights), n)
         for i in range(n):
-            new[i] = np.float32(factor(then[i], d))
+            new[i] = _single(factor(then[i], d))
     elif weight_bytes == 4:
         single = carray(at_f32(weights), n)
         for i in range(n):
-            single[i] = np.float32(np.float64(single[i]) * factor(then[i], d))
+            single[i] = _single(np.float64(single[i]) * factor(then[i], d))
     else:
         double = carray(at_f64(weights), n)
         for i in range(n):

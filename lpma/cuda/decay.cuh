@@ -35,8 +35,11 @@ __device__ __forceinline__ double factor_of(const Decay& d, i64 time) {
   return __dmul_rn(power, __longlong_as_double((ZERO_AT - k) << MANTISSA));
 }
 
+constexpr double LEAST_SINGLE = 0x1p-126;
+
 __device__ __forceinline__ float decayed(const Decay& d, float weight, i64 time) {
-  return __double2float_rn(__dmul_rn(double(weight), factor_of(d, time)));
+  double left = __dmul_rn(double(weight), factor_of(d, time));
+  return __double2float_rn(left >= LEAST_SINGLE ? left : 0);
 }
 
 __device__ __forceinline__ double decayed(const Decay& d, double weight, i64 time) {

@@ -14,10 +14,11 @@ applied all the same.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..arrays import Array
 from ..backend.values import KEYS_A_ROW, Changed, Implied, KeyRows, StagedBatch
 from ..batch.columns import FIRST_QUERY, LAST_QUERY, Columns, Kind, last_update, now_ms
 from ..errors import OutOfMemory, StoreTooLarge
@@ -33,6 +34,16 @@ from .removal import each_once, incident_deletions
 from .stores import Stores
 
 
+class Watcher(Protocol):
+    """Who wants to know what a batch changes: see net.py."""
+
+    def look(self, stores: Stores, columns: Columns, implied: Array | None = None) -> None:
+        """Called once, before anything of the batch is applied; its expiries are expanded."""
+
+    def finish(self, stores: Stores) -> None:
+        """Called once the batch is applied and counted, by whoever applied it."""
+
+
 class Outcome(Record):
     """The outcome of a batch that was applied."""
 
@@ -41,15 +52,20 @@ class Outcome(Record):
     failure: MemoryError | None = None  # an answer was too large; the updates are applied
 
 
-def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcome:
+def apply(
+    stores: Stores, columns: Columns, is_admitted: bool = False, watch: Watcher | None = None
+) -> Outcome:
     """Apply a batch and note it: see Graph.apply. REQUIRES: the lock is held to write. is_admitted:
-    `admit` has seen the batch. Only one of edges alone may overlap a pending one. Raises
-    BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing has changed."""
+    `admit` has seen the batch. Only one of edges alone may overlap a pending one. watch: is shown
+    the batch. Raises BatchError, OutOfMemory and StoreTooLarge; if no store is `written`, nothing
+    has changed."""
     if not (is_admitted or (columns.checked and columns.edges_only)):
         columns = admit(stores, columns)
     if not columns.edges_only:
         stores.finish_pending()
     if len(columns.kind) == 1 and FIRST_QUERY <= columns.kind[0] <= LAST_QUERY:
+        if watch is not None:
+            watch.look(stores, columns)
         return _apply_query(stores, columns)
     if not columns.checked and columns.on_device:
         stores.place.wait_for_caller()
@@ -67,11 +83,13 @@ def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcom
         last = len(columns.kind) - 1 if columns.edges_only else last_update(columns.kind, True)
         if columns.edges_only and stores.into is None:
             ((store, direction),) = stores.all
+            if watch is not None:
+                watch.look(stores, columns)
             outcome = Outcome(answers=NO_ANSWERS, changes=[store.apply(columns, time, direction)])
         elif not columns.edges_only and columns.expires:
-            outcome = _apply_expiring(stores, columns)
+            outcome = _apply_expiring(stores, columns, watch)
         else:
-            outcome = _apply_batch(stores, columns, time)
+            outcome = _apply_batch(stores, columns, time, watch)
     except StoreTooLarge:
         raise
     except MemoryError as error:
@@ -85,17 +103,18 @@ def apply(stores: Stores, columns: Columns, is_admitted: bool = False) -> Outcom
     return outcome
 
 
-def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
-    """Apply a batch that lets edges expire: see expiry.py, and expiry_rebuild.py where most do."""
+def _apply_expiring(stores: Stores, columns: Columns, watch: Watcher | None) -> Outcome:
+    """Apply a batch that lets edges expire: see expiry.py, and expiry_rebuild.py where most do. Who
+    watches is shown each edge, so no store is rewritten then."""
     given = columns
     try:
         if not columns.expiry_expanded:
-            if expiry_rebuild.is_cheaper(stores, columns):
+            if watch is None and expiry_rebuild.is_cheaper(stores, columns):
                 return Outcome(answers=NO_ANSWERS, changes=expiry_rebuild.sweep(stores, columns))
             columns = stores.expiry.expanded(columns, stores.out, stores.directed)
         if columns.on_device:
             stores.place.wait_for_caller()
-        outcome = _apply_batch(stores, columns, columns.time)
+        outcome = _apply_batch(stores, columns, columns.time, watch)
     except BaseException:
         stores.expiry.forget()
         raise
@@ -104,13 +123,13 @@ def _apply_expiring(stores: Stores, columns: Columns) -> Outcome:
     return outcome
 
 
-def _apply_batch(stores: Stores, columns: Columns, time: Any) -> Outcome:
+def _apply_batch(stores: Stores, columns: Columns, time: Any, watch: Watcher | None) -> Outcome:
     for store, direction in stores.all:
         if store.growth.due:
             store.growth.before(store, len(columns.kind) * KEYS_A_ROW[direction])
     staged = stores.out.backend.stage(columns, time, stores.weight_dtype)
     stores.finish_pending()
-    outcome = apply_staged(stores, columns, staged)
+    outcome = apply_staged(stores, columns, staged, watch)
     for store, _ in stores.all:
         store.end_batch(staged)
     return outcome
@@ -127,13 +146,17 @@ def _apply_query(stores: Stores, columns: Columns) -> Outcome:
     return outcome
 
 
-def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outcome:
+def apply_staged(
+    stores: Stores, columns: Columns, staged: StagedBatch, watch: Watcher | None = None
+) -> Outcome:
     """Apply a staged batch. All stores are prepared before any is written."""
     outcome, last = Outcome(answers=NO_ANSWERS, changes=[]), last_update(columns.kind)
     asks = not columns.edges_only and len(columns.queries) > 0
     is_mixed = asks and int(columns.queries[0]) < last
     if last >= 0:
         implied = _implied(stores, columns)
+        if watch is not None:
+            watch.look(stores, columns, None if implied[0] is None else implied[0][0])
         rows = [
             store.backend.key_rows(staged, columns, direction, more)
             for (store, direction), more in zip(stores.all, implied, strict=True)
@@ -147,6 +170,8 @@ def apply_staged(stores: Stores, columns: Columns, staged: StagedBatch) -> Outco
             for (store, _), ready in zip(stores.all, _prepare(stores, staged, rows), strict=True)
         ]
         outcome.changes = [committed[0].changes]  # of the out-store, which has them all
+    elif watch is not None:
+        watch.look(stores, columns)
     if asks and not is_mixed:
         _answer(outcome, stores, columns, None)
     return outcome

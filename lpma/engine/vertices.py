@@ -23,7 +23,7 @@ from ..results import Neighbors
 from .admission import admit, unvalidated
 from .answers import Answers
 from .lock import GraphLock
-from .opera import Outcome, apply
+from .opera import Outcome, Watcher, apply
 from .single import SingleOperations, are_plain
 from .stores import Stores
 
@@ -63,14 +63,16 @@ class ById:
             Columns.edges(*given)  # raises what names the column
             raise
 
-    def apply(self, batch: Any) -> Answers:
+    def apply(self, batch: Any, watch: Watcher | None = None) -> Answers:
         """See Graph.apply."""
         columns = batch if type(batch) is Columns else _columns_of(batch, False)
         if type(columns) is not Columns or columns.ids_resolved:
             raise BatchError(
                 "vertices go by numbers in this graph: lpma.Graph(names=True) makes one with names"
             )
-        outcome = self._lock.write(apply, self._stores, columns, overlaps=True)
+        outcome = self._lock.write(apply, self._stores, columns, False, watch, overlaps=True)
+        if watch is not None:
+            self._lock.read(watch.finish, self._stores)
         return outcome.answers if outcome.failure is None else _answers(outcome)
 
     apply_ids = apply  # of a batch whose vertices are ids
@@ -132,31 +134,37 @@ class ByName:
 
         self._apply_named(named_edges(kind, src, dst, weight if kind in WEIGHTED else None, time))
 
-    def apply(self, batch: Any) -> Answers:
+    def apply(self, batch: Any, watch: Watcher | None = None) -> Answers:
         from ..batch.named import by_name
 
         columns = _columns_of(batch, True)
         if columns.ids_resolved:
-            return self.apply_ids(columns)
+            return self.apply_ids(columns, watch)
         named = by_name(columns)
         if not named.checked:
             named.check_names()
-        return self._apply_named(named)
+        return self._apply_named(named, watch)
 
-    def apply_ids(self, columns: Columns) -> Answers:
-        return _answers(self._lock.write(apply, self._stores, columns))
+    def apply_ids(self, columns: Columns, watch: Watcher | None = None) -> Answers:
+        outcome = self._lock.write(apply, self._stores, columns, False, watch)
+        return self._watched(outcome, watch)
 
-    def _apply_named(self, columns: NamedColumns) -> Answers:
-        return _answers(self._lock.write(self._name_and_apply, columns))
+    def _apply_named(self, columns: NamedColumns, watch: Watcher | None = None) -> Answers:
+        return self._watched(self._lock.write(self._name_and_apply, columns, watch), watch)
 
-    def _name_and_apply(self, columns: NamedColumns) -> Outcome:
+    def _watched(self, outcome: Outcome, watch: Watcher | None) -> Answers:
+        if watch is not None:
+            self._lock.read(watch.finish, self._stores)
+        return _answers(outcome)
+
+    def _name_and_apply(self, columns: NamedColumns, watch: Watcher | None) -> Outcome:
         """Inside the graph's lock. A batch that is refused gives its new ids back."""
         from ..batch.named import with_ids
 
         count = len(self.names)
         try:
             named = with_ids(self.names, admit(self._stores, columns))
-            outcome = apply(self._stores, named, is_admitted=True)
+            outcome = apply(self._stores, named, True, watch)
         except BaseException:
             self._forget(count)
             raise

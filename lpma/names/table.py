@@ -44,7 +44,7 @@ from ..cpu.instructions import (
     store_u64,
 )
 from ..cpu.jit import compiled, inlined
-from ..cpu.splitmix import mix
+from ..cpu.kernel_hash import mixed
 
 EMPTY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # a slot
 UNKNOWN = np.uint32(MAX_VERTEX)  # the id of every name that has none
@@ -53,7 +53,6 @@ UNSIGNED, NEGATIVE, TEXT = np.uint8(0), np.uint8(1), np.uint8(2)  # what a key i
 _AHEAD = 12  # names
 _S8, _S32 = np.uint64(8), np.uint64(32)
 _LOW = np.uint64(0xFFFF_FFFF)
-mixed = inlined(mix)
 
 
 class Names(NamedTuple):

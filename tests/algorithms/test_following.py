@@ -25,7 +25,7 @@ LOOSE = {"loose rows": scattered_rows, "loose transpose": scattered_transpose}
 edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["insert", "delete", "add"]),
+        st.sampled_from(["insert", "set", "delete", "add"]),
         edges,
         st.sets(st.sampled_from([*VIEWS, *LOOSE])),
     ),

@@ -160,3 +160,25 @@ def test_any_cuts_keep_every_operation_in_order(
     assert got == expected
     assert positions == {p: Position(n) for p, n in offsets.items() if n}
     assert (b.operations, b.queries) == (0, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12), st.integers(1, 4))
+def test_a_change_of_a_table_is_never_cut(records: list[tuple[int, bool]], size: int) -> None:
+    """A batch has more than its size only where a single change has."""
+    b = Batcher(size, 0, 10)
+    b.add(
+        BufferedRows(A, offset, 0, columns(10 * offset, count), is_change=is_change, changes=1)
+        for offset, (count, is_change) in enumerate(records)
+    )
+    batches = []
+    while b.pieces:
+        batches.append(b.take(size, 10))
+    assert [row for batch in batches for row in batch.columns.src.tolist()] == [
+        10 * offset + row for offset, (count, _) in enumerate(records) for row in range(count)
+    ]
+    assert sum(batch.changes for batch in batches) >= len(records)
+    for batch in batches:
+        place = batch.positions[A]
+        assert place.row == 0 or not records[place.offset][1]
+        with_rows = [piece for piece in batch.pieces if len(piece)]
+        assert batch.operations <= size or len(with_rows) == 1

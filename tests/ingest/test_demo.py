@@ -48,7 +48,9 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert result.exit_code == 0, result.stderr
     summary = json.loads(result.stdout)
-    assert summary == {**summary, "generated": True, "same_state": True, "same_replies": True}
+    same = {"same_state": True, "same_replies": True, "same_copy": True}
+    assert summary == {**summary, "generated": True, **same}
+    assert summary["versions"] == lpma.Graph.load(out / "graph.lpma", device="cpu").version > 1
     assert "sx-mathoverflow is used where LPMA_DATA has it" in result.stderr
     assert "deletions of earlier edges are mixed in" in result.stderr
     assert "killed (SIGKILL)" in result.stderr

@@ -270,12 +270,13 @@ def test_an_id_too_large_to_be_tracked_is_a_dead_letter(tmp_path: Path) -> None:
         ingest.encode_row(1, 2), ingest.encode_row(large, 1), ingest.encode_row(1, 2**32 - 2),
         ingest.encode_updates([1, large, 2], [3, 4, 3]), ingest.encode_expire(-5),
         ingest.encode_row(large, kind=Kind.ADD_VERTEX), ingest.encode_row(3, 4),
+        ingest.encode_row(1, large, kind=Kind.SET), ingest.encode_row(large, 1, kind=Kind.SET),
     ]  # fmt: skip
     with SqliteLog(tmp_path / "log") as log:
         log.produce_many("updates", rows)
         with Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", track=["core"]) as pipeline:
             pipeline.run(until="end")
-            assert pipeline.outputs.rejected_by == {"unserved": 4}
+            assert pipeline.outputs.rejected_by == {"unserved": 6}
             assert "above 268435454, up to which figures are tracked" in (
                 pipeline.outputs.kept[0].reason
             )

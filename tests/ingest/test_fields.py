@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from ingest import Fields, PipelineError, Settings
+from ingest.cli._options import UpdateKind
+from ingest.formats.kinds import UPDATE_KINDS
+from ingest.service.messages import Kinds, Words
 from ingest.settings import RecordSettings
 
 OLD = {"src": "user", "dst": "item", "weight": None, "time": "at", "kind": None,
@@ -39,6 +42,17 @@ def test_none_is_what_a_topic_takes_it_for() -> None:
     assert kept.kept({"records": Fields(kinds={"follow": "append"})}) == kept.kept({})
     with pytest.raises(PipelineError, match="records"):
         kept.kept({"records": Fields("user")})
+
+
+def test_every_place_that_names_kinds_knows_all_of_them() -> None:
+    """What is typed must be spelled out, so it is compared with what the kinds are."""
+    assert get_args(UpdateKind) == get_args(Words) == (*UPDATE_KINDS,)
+    assert {*get_args(Kinds)} == {*UPDATE_KINDS, *map(int, UPDATE_KINDS.values())}
+    numbers = {str(int(kind)): word for word, kind in UPDATE_KINDS.items()}
+    assert Fields(kinds={n: n for n in numbers}).kinds == numbers
+    for number in ("5", "10", "12"):
+        with pytest.raises(PipelineError, match="expected one of append"):
+            Fields(default_kind=number)
 
 
 def test_checkpoints_keep_it_and_old_ones_open() -> None:

@@ -8,8 +8,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from ingest import SqliteLog
-from ingest.types import Partition
 from tests.conftest import soak
 from tests.support.cdc.cases import BY_ID, BY_SOURCE, COMPOSITE, Case, database_of, produce
 from tests.support.cdc.database import Table
@@ -19,7 +17,6 @@ from tests.support.command_line import document
 from tests.support.killed_tables import POINTS, as_command, command, kept
 from tests.support.kills import drawn, run
 
-UPDATES = Partition("updates", 0)
 NAMED = Table(key=("payer", "payee"), text_ends=True)
 PLAIN = Encoding("mysql", schemas=False, key_schemas=False)
 CASES = {
@@ -58,8 +55,8 @@ class Topic:
 def test_a_kill_at_any_point_leaves_the_table(tmp_path: Path, name: str, kills: int) -> None:
     case, rng = CASES[name], np.random.default_rng(kills)
     topic, path, state = Topic(case, seed=kills), tmp_path / "log", tmp_path / "state"
-    line = command([path, *case.options], state, "--batch-size", 7)
-    with SqliteLog(path) as log:
+    line = command([path, "--topic", case.place.topic, *case.options], state, "--batch-size", 7)
+    with case.log(path) as log:
         for _ in range(2):  # to start, and to resume
             produce(log, topic.more(25))
             calls = run(as_command, state, *line, points=POINTS).calls
@@ -81,7 +78,7 @@ def check_checkpoints(topic: Topic, case: Case, state: Path) -> None:
     expected = after_each((message.change for message in topic.told), case.table, case.on_repeat)
     offsets = []
     for positions, weights in kept(state):
-        offset = positions.get(UPDATES, 0)
+        offset = positions.get(case.place, 0)
         offsets.append(offset)
         if offset and topic.is_complete[offset - 1]:
             assert weights == expected[offset - 1][1], offset

@@ -88,9 +88,12 @@ def test_any_types_any_layout_any_length(
     kept = given[2].astype(np.float64) if weight else None
     g.insert(given[0], given[1], given[2] if weight else 1.0, given[3])
     g.delete(given[1][::2], given[0][::2], given[3][::2])
+    g.set(given[0][::3], given[1][::3], given[2][::3] if weight else 1.0, given[3][::3])
+    some = None if kept is None else kept[::3]
+    put = Kind.SET, src[::3], dst[::3], some, t[::3]
     deletion = Kind.DELETE, dst[::2], src[::2], None, t[::2]
     insertion = Kind.INSERT, src, dst, kept, t
-    assert_same_graph(g, by_the_slow_way(insertion, deletion, directed=directed))
+    assert_same_graph(g, by_the_slow_way(insertion, deletion, put, directed=directed))
 
 
 @pytest.mark.parametrize("ids", ["uint32", "int32", "uint64", "int64"])
@@ -103,10 +106,12 @@ def test_ids_as_they_come(
     g = lpma.Graph(device=device, predecessors=predecessors)
     g.insert(src.astype(ids), dst.astype(ids), weight.astype(np.float32), time)
     g.delete(dst[:N].astype(ids), src[:N].astype(ids), time[:N])
+    g.set(src[:N].astype(ids), dst[:N].astype(ids), 3.0, time[:N])
+    put = Kind.SET, src[:N], dst[:N], np.full(N, 3.0), time[:N]
     deletion = Kind.DELETE, dst[:N], src[:N], None, time[:N]
     insertion = Kind.INSERT, src, dst, weight, time
-    assert_same_graph(g, by_the_slow_way(insertion, deletion, predecessors=predecessors))
-    assert not staged or staged == [n, N]
+    assert_same_graph(g, by_the_slow_way(insertion, deletion, put, predecessors=predecessors))
+    assert not staged or staged == [n, N, N]
 
 
 def test_arrays_in_files(device: str, staged: list[int], tmp_path: Path) -> None:

@@ -84,9 +84,10 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     ((nx.path_graph(3), [1]), "src"),
     ((sparse.eye(3).tocsr(), [1]), "src: a csr_matrix|src: a dia_matrix|src"),
     ((True, 2), "src: expected integers, got bool"),
-    (([True, False], [1, 2]), "src: expected numbers, got a boolean"),
-    (([1, True], [1, 2]), "src: expected numbers, got a boolean"),
-    ((np.array([True]), [1]), "src: expected integers, got bool"),
+    (([True, False], [1, 2]), "src: expected numbers, and row 0 has True, a boolean"),
+    (([1, True], [1, 2]), "src: expected numbers, and row 1 has True, a boolean"),
+    ((np.array([True]), [1]), "src: expected integers, got bool, booleans: give integers"),
+    (([1, 2**64 - 1], [1, 2]), f"src: vertex ids go .*, and row 1 has {2**64 - 1}"),
     (([1.0, 2.5], [1, 2]), "src: .* row 1 has 2.5: floats are taken only .* whole numbers"),
     ((1, 2.5), "dst: .* row 0 has 2.5"),
     ((np.array([1.0, np.nan]), [1, 2]), "src: .* row 1 has nan: leave out"),
@@ -119,7 +120,7 @@ ROWS: list[tuple[tuple[Any, ...], str]] = [
     ((np.ma.masked_array([1, 2], [False, True]), [1, 2]), "src: some values are masked"),
     (([1, 2], [1, 2], np.ma.masked_array([1.0, 2.0], [True, False])), "weight: some values are"),
     (([1], [2], "heavy"), "weight: expected numbers"),
-    (([1], [2], [True]), "weight: expected numbers, got a boolean"),
+    (([1], [2], [True]), "weight: expected numbers, and row 0 has True, a boolean"),
     (([1], [2], True), "weight: expected numbers, got bool"),
     (([1], [2], {0.5}), "weight: a set is no array"),
     (([1, 2], [2, 3], [0.5, None]), "weight: expected numbers, and row 1 has None"),
@@ -251,3 +252,33 @@ def test_steps_are_no_name() -> None:
     with pytest.raises(lpma.BatchError, match="k: expected an integer, got 'two'"):
         batch.hops(1, "two")  # type: ignore[arg-type]
     assert len(batch) == batch.num_queries == 0
+
+
+def test_operations_one_by_one_name_the_argument_and_what_to_give() -> None:
+    batch = lpma.Batch()
+    batch.insert(np.float32(3), 2.0)
+    arrays = "a Batch takes one operation at a time, Batch.from_columns takes arrays"
+    for call, message in (
+        (lambda: batch.insert(np.float32(3.5), 2), r"u: .* got np.float32\(3.5\)$"),
+        (lambda: batch.insert([1, 2**64 - 1], 2), f"u: .*: {arrays}"),
+        (lambda: batch.degree(np.array([1])), f"u: .*: {arrays}"),
+        (lambda: batch.edge(1, True), "v: .* got True, a boolean"),
+        (lambda: batch.hops(1, np.bool_(True)), "k: .* a boolean"),
+    ):  # fmt: skip
+        with pytest.raises(lpma.BatchError, match=message):
+            call()
+    assert batch.columns().src.tolist() == [3]
+
+
+@pytest.mark.parametrize("before", [1.5, True, "now", None, [1, 2], 2**63, np.nan])
+def test_an_expiry_takes_one_time(before: Any, device: str) -> None:
+    message = "before: one time, in integer milliseconds or a datetime, not "
+    graph, batch = lpma.Graph(device=device), lpma.Batch()
+    for expire in (graph.expire, batch.expire):
+        with pytest.raises(lpma.BatchError, match=message):
+            expire(before)
+    assert (graph.version, len(batch)) == (0, 0)
+    for good in (5, 5.0, np.int64(5), datetime(2020, 1, 1), np.datetime64("2020-01-01")):
+        batch.expire(good)
+        graph.expire(good)
+    assert len(batch) == 5

@@ -54,7 +54,7 @@ NEVER = 1 << 40  # no level has as many slots
 @pytest.mark.parametrize("direction", [FORWARD, REVERSE, BOTH])
 def test_the_keys_of_rows(make: Make, direction: int) -> None:
     """W1"""
-    kinds = [Kind.INSERT, Kind.INSERT, Kind.ADD_VERTEX, Kind.DEGREE, Kind.INSERT, Kind.DELETE]
+    kinds = [Kind.SET, Kind.INSERT, Kind.ADD_VERTEX, Kind.DEGREE, Kind.INSERT, Kind.DELETE]
     columns = updates(kinds, [1, 2, 3, 4, 6, 6], [5, 2, 0, 0, 7, 7])
     store = store_of(make())
     staged, backend = stage(store, columns), store.backend
@@ -79,14 +79,14 @@ def test_edges_that_expire(make: Make, weight: str | None, size: int) -> None:
     rng, store = np.random.default_rng(size), store_of(make(), weight=weight)
     state: dict[int, int] = {}
     for number in range(12 if size < 1000 else 2):
-        kind = rng.choice([Kind.INSERT, Kind.INSERT, Kind.EXPIRE, Kind.DELETE], size)
+        kind = rng.choice([Kind.INSERT, Kind.SET, Kind.EXPIRE, Kind.DELETE], size)
         if number % 3 == 2:
             kind[:] = Kind.EXPIRE
         key, time = rng.integers(0, size // 3 + 1, size), rng.integers(0, 50, size)
         key[: size // 4] = 1  # a long run
         absent = expired = 0
         for k, v, t in zip(kind.tolist(), key.tolist(), time.tolist(), strict=True):
-            if k == Kind.INSERT:
+            if k in (Kind.INSERT, Kind.SET):
                 state[v] = t
             elif k == Kind.DELETE:
                 absent += state.pop(v, None) is None

@@ -141,7 +141,7 @@ BAD: dict[str, Callable[[Any, lpma.Graph], Any]] = {
     "neighbours of nobody": lambda cp, g: g.successors(cp.asarray([1, 2**32 - 1], np.uint32)),
     "rest of a row of nobody": lambda cp, g: g.successors_after(cp.asarray([-7])),
     "one edge of nobody": lambda cp, g: g.has_edge(cp.asarray(2**32 - 1), 1),
-    "unknown kind": lambda cp, g: g.apply(Batch.from_columns(cp.asarray([11]), [1], [2])),
+    "unknown kind": lambda cp, g: g.apply(Batch.from_columns(cp.asarray([12]), [1], [2])),
 }
 
 

@@ -27,7 +27,8 @@ from tests.support.compiled import compile_kernels
 edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=10)
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["insert", "delete", "add", "remove", "expire", "one", "nothing"]), edges
+        st.sampled_from(["insert", "set", "delete", "add", "remove", "expire", "one", "nothing"]),
+        edges,
     ),
     max_size=10,
 )

@@ -22,7 +22,7 @@ IDS = [0, 1, 2, 3, 7, 2**31, 2**32 - 2]
 ids = st.sampled_from(IDS)
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["insert", "delete", "add", "remove", "ask", "ask", "one"]),
+        st.sampled_from(["insert", "set", "delete", "add", "remove", "ask", "ask", "one"]),
         st.lists(st.tuples(ids, ids), min_size=1, max_size=6),
     ),
     max_size=30,

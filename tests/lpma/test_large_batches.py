@@ -49,7 +49,7 @@ def test_no_report_is_read(launched: list[str], monkeypatch: pytest.MonkeyPatch)
 
     rng = np.random.default_rng(1)
     there, here = pair(*rng.integers(0, 1 << 20, (2, 10 * ROWS)))
-    for change in ("insert", "delete", "insert"):
+    for change in ("insert", "delete", "set"):
         src, dst = rng.integers(0, 1 << 20, (2, ROWS))
         getattr(here, change)(src, dst, time=2)
         launched.clear()
@@ -69,7 +69,7 @@ def test_windows_that_had_no_room_have_it_the_next_time(
     there, here = pair(*rng.integers(0, 1 << 20, (2, 6 * ROWS)), **options)
     src, dst = np.full(ROWS, 1 << 19), rng.permutation(1 << 20)[:ROWS]
     declined = []
-    for change in ("insert", "delete", "insert"):
+    for change in ("insert", "delete", "set"):
         getattr(here, change)(src, dst, time=2)
         launched.clear()
         getattr(there, change)(src, dst, time=2)

@@ -38,7 +38,7 @@ class Source:
         """(what to do, sources, targets, weights, times)."""
         rng = self.rng
         n = int(LARGEST ** rng.random())
-        what = str(rng.choice(["insert", "insert", "delete", "mixed"]))
+        what = str(rng.choice(["insert", "insert", "set", "delete", "mixed"]))
         if what == "delete" and self.told.shape[1] and rng.random() < 0.8:
             start = int(rng.integers(self.told.shape[1]))
             src, dst = self.told[:, start : start + n]
@@ -55,8 +55,8 @@ class Source:
 def mixed(source: Source, src: Any, dst: Any, weight: Any, time: Any) -> lpma.Columns:
     """Updates with a query at every thirtieth place or so."""
     kind = source.rng.choice(
-        [Kind.INSERT, Kind.DELETE, Kind.EDGE, Kind.SUCCESSORS, Kind.DEGREE], len(src),
-        p=[0.72, 0.25, 0.02, 0.005, 0.005],
+        [Kind.INSERT, Kind.SET, Kind.DELETE, Kind.EDGE, Kind.SUCCESSORS, Kind.DEGREE], len(src),
+        p=[0.62, 0.1, 0.25, 0.02, 0.005, 0.005],
     ).astype(np.uint8)  # fmt: skip
     asks = np.isin(kind, [Kind.SUCCESSORS, Kind.DEGREE])
     # Rows of hubs fill memory with answers.

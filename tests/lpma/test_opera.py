@@ -56,7 +56,7 @@ def test_bad_rows_of_a_mixed_batch_change_nothing(cupy: Any, bad: str) -> None:
     if bad != "hops":
         rows.kind[5] = Kind.DEGREE
     at, column, value = {
-        "kind": (1, rows.kind, 11), "vertex": (2, rows.dst, 2**32 - 1),
+        "kind": (1, rows.kind, 12), "vertex": (2, rows.dst, 2**32 - 1),
         "asked": (3, rows.src, 2**32 - 1), "weight": (4, rows.weight, np.nan),
         "hops": (5, rows.dst, 0),
     }[bad]  # fmt: skip

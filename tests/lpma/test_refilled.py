@@ -88,13 +88,13 @@ def test_a_batch_by_name_is_the_callers_no_more(device: str) -> None:
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("n", [1, 1000, MANY])
 def test_what_kinds_there_are(n: int, kind: Kind) -> None:
-    """One row among few or many that does not append, wherever it is."""
+    """One row among few or many that does not insert, wherever it is."""
     for row in {0, n // 3, n - 1}:
         ids = np.zeros(n, np.uint32)
         columns = lpma.Columns(np.zeros(n, np.uint8), ids, ids, None, None)
         columns.kind[row] = kind
         assert columns.one_kind == (kind if n == 1 or kind == Kind.INSERT else None)
-        assert columns.edges_only == (kind <= Kind.DELETE)
+        assert columns.edges_only == (kind in (Kind.INSERT, Kind.SET, Kind.DELETE))
 
 
 # -- whoever made the columns, and whatever the caller does to them --------------------------------

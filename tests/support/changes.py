@@ -14,6 +14,8 @@ def change(graph: Any, step: tuple[str, list[tuple[int, int]]]) -> None:
     src, dst = np.array(given).T
     if kind == "insert":
         graph.insert(src, dst)
+    elif kind == "set":
+        graph.set(src, dst, 2.0 if src[0] % 2 else 0.0)
     elif kind == "delete":
         graph.delete(src, dst)
     elif kind == "add":

@@ -94,6 +94,7 @@ small = Config(segment_size=4, global_merge="never")
 both = Config(segment_size=4, predecessors=True)
 CASES: dict[str, tuple[Config, list[Columns], Columns]] = {
     "one edge": (Config(), [dense(90)], sparse(Kind.INSERT, 1, 1)),
+    "sets": (both, [dense(90)], sparse(Kind.SET, 180, 7)),
     "deletions": (Config(), [dense(90)], sparse(Kind.DELETE, 90, 30)),
     "expanding": (small, [dense(40)], dense(300)),
     "shrinking": (small, [dense(150)], sparse(Kind.DELETE, 140, 1)),
@@ -129,8 +130,9 @@ def graph_of(config: Config, device: str, batches: list[Columns]) -> lpma.Graph:
 def calls(g: lpma.Graph, tmp_path: Path) -> list[Callable[[], Any]]:
     """All that a graph can be asked and told."""
     return [
-        lambda: g.insert(1, 2), lambda: g.delete(1, 2), lambda: g.add_vertices(1),
-        lambda: g.remove_vertices(1), lambda: g.apply(lpma.Batch()), lambda: g.apply(dense(5)),
+        lambda: g.insert(1, 2), lambda: g.set(1, 2), lambda: g.delete(1, 2),
+        lambda: g.add_vertices(1), lambda: g.remove_vertices(1),
+        lambda: g.apply(lpma.Batch()), lambda: g.apply(dense(5)),
         lambda: g.edges(1, 2), lambda: g.successors(1), lambda: g.hops(1, 2), lambda: g.degree(1),
         lambda: g.has_vertices(1), lambda: g.changes(0), lambda: g.touched(0),
         lambda: g.num_edges, lambda: g.num_rows, lambda: g.levels, lambda: g.segments,

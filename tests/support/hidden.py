@@ -27,7 +27,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = "LPMA_TEST_HIDDEN"
-EXTRAS = ("kafka", "metrics", "ray", "serve")  # those that readers are told to install
+EXTRAS = ("kafka", "metrics", "ray", "registry", "serve")  # those that readers are told to install
 # Readers bring these themselves, or do not.
 LIBRARIES = ("duckdb", "igraph", "networkx", "pandas", "polars", "torch", "torch_geometric")
 

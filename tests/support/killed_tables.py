@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 import lpma
 from ingest.cli import app
-from ingest.state.checkpoint import GRAPH, read_checkpoint
-from ingest.state.directory import checkpoint_numbers, checkpoint_path
+from ingest.state.checkpoint import GRAPH
+from ingest.state.directory import checkpoint_path
+from ingest.state.inspection import find_checkpoints
 from ingest.types import Partition
 from tests.support.cdc.cases import weights_of
 from tests.support.cdc.expected import Weights
@@ -58,11 +59,11 @@ def as_command(state: Path, *arguments: str) -> None:
 
 
 def kept(state: Path) -> Iterator[tuple[dict[Partition, int], Weights]]:
-    """The offsets and the edges of each checkpoint there is. None of them stands within a change,
-    which would leave a row half moved."""
-    for number in checkpoint_numbers(state):
-        path = checkpoint_path(state, number)
-        found = read_checkpoint(path).state.positions
-        assert not any(position.rows_done for position in found.values())
-        graph = lpma.Graph.load(path / GRAPH, device="cpu")
-        yield {partition: at.offset for partition, at in found.items()}, weights_of(graph)
+    """The offsets and the edges of each good checkpoint; others were being removed. None of them
+    stands within a change, which would leave a row half moved."""
+    for found in find_checkpoints(state, every_byte=True):
+        if found.checkpoint is not None and found.problem is None:
+            positions = found.checkpoint.state.positions
+            assert not any(position.row for position in positions.values())
+            graph = lpma.Graph.load(checkpoint_path(state, found.number) / GRAPH, device="cpu")
+            yield {partition: at.offset for partition, at in positions.items()}, weights_of(graph)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,14 @@ def _pieces(blocks: Iterator[Block], reading: Reading, fields: Fields) -> Iterat
     for block in blocks:
         columns = _parsed(block.data, reading) if plain else None
         if columns is not None:
-            yield Piece(columns)
+            yield Piece(columns, line_of=partial(_line_of, block))
         else:
             yield from _decoded(block, reading, fields)
+
+
+def _line_of(block: Block, place: int) -> Rejected:
+    number, line = block.rows()[place]
+    return Rejected(line, "", block.line + number)
 
 
 def _parsed(data: bytes, reading: Reading) -> Columns | None:

@@ -44,12 +44,14 @@ Faults = dict[int, Fault]  # by row
 @dataclass
 class Piece:
     """Rows that follow each other. columns: the good ones; bad: the others, each by its place among
-    all, rising. mirror, stored: see Reading."""
+    all, rising. mirror, stored: see Reading. line_of: a row as it stands in the file, by its place
+    among all; None: not known."""
 
     columns: Columns
     bad: list[tuple[int, Rejected]] = field(default_factory=list)
     mirror: bool = False
     stored: bool = False
+    line_of: Callable[[int], Rejected] | None = field(default=None, repr=False)
 
     @property
     def all(self) -> Columns:
@@ -94,7 +96,7 @@ def piece_of(
     bad = [(row, replace(row_of(row), **fault._asdict())) for row, fault in sorted(faults.items())]
     for _, rejected in bad:
         check_guess(rejected, reading)
-    return Piece(_columns(table, reading), bad, reading.mirror, reading.stored)
+    return Piece(_columns(table, reading), bad, reading.mirror, reading.stored, row_of)
 
 
 def as_promised(

@@ -25,9 +25,10 @@ from ...types import MAX_TEXT_BYTES, Ids, Partition, Polled, Rejected
 from ..base import FILES, Identity, Source
 from .edges import EdgeFile, format_in, open_edges
 from .left_out import MAX_CHARACTERS
-from .pieces import Value
+from .pieces import Piece, Value
 from .reading import KIND_NAMES, Arguments, Asked
 
+LAST_PIECES = 8  # of which lines can be shown
 KEPT_LINES = 1000  # bad lines that are remembered
 # What identities keep, in this order; of the second, what was said.
 _ROLES = ("source", "target", "weight", "time", "header")
@@ -112,9 +113,9 @@ class FileSource(Source):
         file = self._opened(self.names)
         self.reading = file.reading
         self.mirrors = file.reading.mirror
-        self._values: Iterator[Value] = (
-            map(_by_name, _values(file)) if self.names else _values(file)
-        )
+        self._last: deque[tuple[int, Piece]] = deque(maxlen=LAST_PIECES)  # by their offsets
+        values = self._noting_pieces(file)
+        self._values: Iterator[Value] = map(_by_name, values) if self.names else values
         self._ahead: deque[Polled] = deque()  # read, and not yet polled
         self._read = 0  # operations read
         self._position = 0  # operations polled
@@ -138,9 +139,24 @@ class FileSource(Source):
         return polled
 
     def bad_line(self, offset: int) -> Rejected | None:
-        """The beginning of a bad line by its offset, of the first thousand polled; None of
-        others."""
-        return self._bad_lines.get(offset)
+        """The beginning of a bad line by its offset, of the first thousand polled, or of any line
+        that was read not long ago, if an operation is a line; None of others."""
+        if (bad := self._bad_lines.get(offset)) is not None:
+            return bad
+        first, piece = next((each for each in reversed(self._last) if each[0] <= offset), (0, None))
+        if piece is None or piece.line_of is None or piece.mirror or piece.stored:
+            return None
+        found = piece.line_of(offset - first)
+        return replace(found, value=found.value[:MAX_CHARACTERS])
+
+    def _noting_pieces(self, file: EdgeFile) -> Iterator[Value]:
+        """The file's values; notes which pieces were read last."""
+        first = 0
+        for piece in file.pieces():
+            self._last.append((first, piece))
+            for value in piece.values():
+                yield value
+                first += 1 if isinstance(value, Rejected) else len(value)
 
     def _allowed(self, timeout: float) -> int:
         """How many operations may be polled now, after waiting up to `timeout` for one."""

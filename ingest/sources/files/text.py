@@ -85,6 +85,7 @@ def _read_block(data: bytes, block: Block, reading: Reading) -> Piece:
             table[end] = as_names(table[end], reading.whole)
     rows = _Rows(block, numbers)
     piece = piece_of(table, reading, faults, rows) if len(table["src"]) else Piece(NO_COLUMNS)
+    piece.line_of = rows.at
     if ragged:
         width = len(reading.columns)
         all_bad = [(rows.place(row), rejected) for row, rejected in piece.bad]
@@ -217,7 +218,7 @@ class _Rows:
     def _lines(self) -> list[tuple[int, bytes]]:
         return self.block.rows()
 
-    def at(self, number: int, reason: str) -> Rejected:
+    def at(self, number: int, reason: str = "") -> Rejected:
         """Row `number` among all."""
         line, data = self._lines[number]
         return Rejected(data.rstrip(b"\r"), reason, self.block.line + line)
@@ -227,4 +228,4 @@ class _Rows:
         return row + bisect_right(range(len(self.ragged)), row, key=lambda j: self.ragged[j] - j)
 
     def __call__(self, row: int) -> Rejected:
-        return self.at(self.place(row), "")
+        return self.at(self.place(row))

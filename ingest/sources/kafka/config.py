@@ -49,18 +49,20 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     return _settings(path, _json(path, text) if text.startswith("{") else _lines(path, text))
 
 
-def settings_of(content: Mapping[str, Any], path: Path, table: str) -> dict[str, Any]:
-    """The same of a table of a larger file, which others may read: a secret is only referred to
-    there."""
-    if said := secret_in(content):
+def settings_of(
+    content: Mapping[str, Any], path: Path, table: str, secret: re.Pattern[str] = _SECRET
+) -> dict[str, Any]:
+    """The same of a table of a larger file, which others may read: a secret, of a name in which
+    `secret` is found, is only referred to there."""
+    if said := secret_in(content, secret):
         raise SourceError(f"{path}: {table}.{said}")
     return _settings(path, ((f"{path}: {table}", *pair) for pair in content.items()))
 
 
-def secret_in(content: Mapping[str, Any]) -> str:
+def secret_in(content: Mapping[str, Any], secret: re.Pattern[str] = _SECRET) -> str:
     """Why a table is refused that has a secret itself; "" for one that only refers to secrets."""
     for name, value in content.items():
-        is_secret = _SECRET.search(name) and not name.endswith("_file")
+        is_secret = secret.search(name) and not name.endswith("_file")
         if is_secret and not _VARIABLE.fullmatch(str(value)):
             return (
                 f"{name}: a secret does not stand here: give ${{NAME}}, a variable of the "

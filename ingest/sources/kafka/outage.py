@@ -58,9 +58,10 @@ _outages_lock = threading.Lock()
 
 class Outage:
     """What is known of one cluster's trouble. reached: False if nothing is to be logged before an
-    answer came. May be used from any thread."""
+    answer came. signs: whether kafka-python's lines are about it, as they are not about a schema
+    registry. May be used from any thread."""
 
-    def __init__(self, bootstrap: str, *, reached: bool = True) -> None:
+    def __init__(self, bootstrap: str, *, reached: bool = True, signs: bool = True) -> None:
         self._bootstrap = bootstrap
         self._reached = reached
         self._lock = threading.RLock()  # a handler of these events may log something itself
@@ -69,8 +70,9 @@ class Outage:
         self._sign = ""
         self._answered: float | None = None  # first since the latest failure or sign
         self._failing: set[object] = set()  # callers that said who they are
-        with _outages_lock:
-            _outages.add(self)
+        if signs:
+            with _outages_lock:
+                _outages.add(self)
 
     def fails(
         self, error: str, patience: float, since: float | None = None, caller: object = None

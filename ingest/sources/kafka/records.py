@@ -80,8 +80,9 @@ class PartitionRecords(Fetcher.PartitionRecords):
                 while at < len(offsets):
                     stop = stretch_of(places, at, self._most)
                     self.next_fetch_offset = int(offsets[stop - 1]) + 1
-                    found, key = _values(data, times[at:stop], *(it[at:stop] for it in places[2:]))
-                    yield polled(partition, int(offsets[at]), found, int(times[stop - 1]), key)
+                    found = _values(data, times[at:stop], *(it[at:stop] for it in places[2:]))
+                    yield polled(partition, int(offsets[at]), found[0], int(times[stop - 1]),
+                                 found[1])  # fmt: skip
                     at = stop
             # The last offset of a batch stays when compaction removes its last record.
             self.next_fetch_offset = batch.next_offset

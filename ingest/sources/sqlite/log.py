@@ -237,11 +237,11 @@ class SqliteLog(Closing, Log, LogWriter):
             for partition, values in parts.items():
                 key, _, start = bounds_of(run, *partition)
                 offsets = range(start, start + len(values))
-                rows = ((key, at, "" if value is None else value, now)
-                        for at, value in zip(offsets, values, strict=True))  # fmt: skip
-                if keyed:
-                    own = (keys or {}).get(partition) or [None] * len(values)
-                    rows = ((*row, each) for row, each in zip(rows, own, strict=True))
+                own = (keys or {}).get(partition) or [None] * len(values)
+                rows = (
+                    (key, at, "" if value is None else value, now, *([its_key] if keyed else ()))
+                    for at, value, its_key in zip(offsets, values, own, strict=True)
+                )
                 file.database.executemany(f"INSERT INTO records ({columns}) VALUES ({marks})", rows)
                 run("UPDATE partitions SET next = ? WHERE key = ?", (offsets.stop, key))
                 places[partition] = offsets

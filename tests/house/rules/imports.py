@@ -40,13 +40,13 @@ FLOORS = {
     # of a folder may stand on a floor of its own: what settings are checked with lies below them.
     "ingest": (
         ("arguments", "errors", "events", "timers", "types"),
-        ("fields", "formats", "state.retention"),
+        ("fields", "formats", "registry.client", "state.retention"),
         ("results.figures", "pipeline.batching"),
         ("pipeline.windows",),
         ("settings",),
-        ("sources",),
+        ("sources", "registry"),
         ("state",),
-        ("queries", "results"),
+        ("queries", "results", "feed.content", "feed.writer"),
         ("pipeline",),
     ),
 }  # fmt: skip

@@ -66,4 +66,46 @@ def test_no_predecessors(huge: Path) -> None:
 def test_no_times(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(huge.parent)
     command = ["ingest", "huge.log", "-c", "state", "--window", "5", "--set", "graph.times=false"]
-    assert "keeps none: leave out --no-times, or graph.times" in run(*command, status=1).stderr
+    told = run(*command, status=1).stderr
+    assert "keeps none: leave out --set graph.times=false, or graph.times" in told
+
+
+@pytest.mark.parametrize("text, to_load, to_ingest", [
+    ("src;dst;w\n1;2;1,234\n1;3;4,567\n",
+     "say --decimal , or --thousands , (", "say --set file.decimal=, or --set file.thousands=, ("),
+    ("3 3\n1 2\n2 3\n3 1\n", "--header leaves it out, --no-header says",
+     "--set file.header=true leaves it out, --set file.header=false says"),
+    ("user,item\n1,2\n2,3\n", "--bipartite keeps", "--set file.bipartite=true keeps"),
+    ("src,dst,do\n1,2,add\n1,3,add\n", "as in --kind-map add=insert",
+     "as in --set fields.kinds=add=insert"),
+])  # fmt: skip
+def test_a_file_is_advised_on_with_what_the_command_has(
+    text: str, to_load: str, to_ingest: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    for command, expected in (("load", to_load), ("ingest", to_ingest)):
+        given = [path, tmp_path / "g.lpma"] if command == "load" else [path, "-c", tmp_path / "s"]
+        result = CliRunner().invoke(
+            app, [command, *map(str, given), *(["--kind", "do"] if ",do" in text else [])]
+        )
+        assert expected in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("command, option, told", [
+    ("load", "--src-field", "it is --source"), ("load", "--target-column", "it is --target"),
+    ("load", "--dst", "it is --target"), ("load", "--sep", "it is --separator"),
+    ("ingest", "--source-column", "it is --source"), ("ingest", "--kind-field", "it is --kind"),
+    ("ingest", "--verbose", "--set run.log_json=true logs what happens"),
+    ("info", "-v", "a command says on stderr what it does"),
+    ("info", "--src-field", "No such option: --src-field"),  # nor has it what was meant
+])  # fmt: skip
+def test_the_right_option_is_named(command: str, option: str, told: str) -> None:
+    error = run(command, "x.csv", option, "a", status=2).stderr
+    assert "".join(told.split()) in "".join(error.replace("│", "").split())
+    assert ("it is" in error) == ("it is" in told)
+
+
+def test_what_remains_is_asked_for_in_a_sentence(edge_file: Path) -> None:
+    error = "".join(run("ingest", edge_file, status=2).stderr.replace("│", "").split())
+    assert "--checkpoint,--save:giveoneofthem:withouteither,nothingwouldremain" in error

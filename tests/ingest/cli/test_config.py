@@ -170,8 +170,29 @@ MISTAKES = [
     ),
     (
         "kafka.topics = [{name = 'b', fields = {source = 'u', target = 'u'}}]",
-        "kafka.topics: fields ['u', 'u']: each must have a name of its own",
+        "kafka.topics[0].fields: fields ['u', 'u']: each must have a name of its own",
     ),
+    (
+        "kafka.topics = ['a', {name = 'b', fields = {weight = ''}}]",
+        "kafka.topics[1].fields.weight: weight is '': expected the name of a field",
+    ),
+    (
+        "kafka.topics = ['a', {name = 'b', fields = {source = 1}}]",
+        "kafka.topics[1].fields.source: source is 1: columns have numbers in files",
+    ),
+    (
+        "kafka.topics = [{name = 'b', fields = {kinds = {a = 'ins'}}}]",
+        "kafka.topics[0].fields.kinds: a: 'ins': expected one of append",
+    ),
+    (
+        "kafka.topics = [{name = 'b', fields = {kinds = 'a'}}]",
+        "kafka.topics[0].fields.kinds: 'a': expected WORD=KIND",
+    ),
+    ("kafka.topics = ['a', '']", "kafka.topics[1]: expected `str` of length >= 1"),
+    ("kafka.topics = []", "kafka.topics: names nothing: give one at least, or leave it out"),
+    ("outputs.reply_topics = []", "outputs.reply_topics: names nothing"),
+    ("fields.kinds = {a = 3}", "fields.kinds[...]: expected `str`, got `int`"),
+    ("fields.kinds = 'a'", "fields.kinds: 'a': expected WORD=KIND"),
     ("records.window = '30 days'", "records.window: window is '30 days': expected '24h'"),
     ("results.track = ['cores']", "results.track: track is ('cores',): expected some of core"),
     ("serve.address = 'x'", "serve.address: 'x': give a port"),
@@ -195,6 +216,30 @@ def test_a_mistake_is_told_by_its_key(text: str, message: str, tmp_path: Path) -
     told = run("ingest", "x.log", "-c", tmp_path / "state", "--config", config, status=2).stderr
     assert joined(message) in joined(told)
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("kinds", ["'+=insert,-=delete'", "{'+' = 'insert', '-' = 'delete'}"])
+@pytest.mark.parametrize("place", ["file", "topic", "set"])
+def test_kinds_are_a_table_or_text(kinds: str, place: str, tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    with ingest.SqliteLog(log) as opened:
+        opened.create_topic("a", 1)
+        for kind in "+-":
+            opened.produce("a", json.dumps({"u": 1, "v": 2, "op": kind}).encode())
+    mapping = "source = 'u', target = 'v', kind = 'op'"
+    text, given = f"[fields]\n{mapping.replace(', ', chr(10))}\nkinds = {kinds}", []
+    if place == "topic":
+        text = f"kafka.topics = [{{name = 'a', fields = {{{mapping}, kinds = {kinds}}}}}]"
+    elif place == "set":
+        text = text.rpartition("\n")[0]
+        given = ["--set", f"fields.kinds={kinds.strip(chr(39))}"]
+    topic = [] if place == "topic" else ["--topic", "a"]
+    config = written(tmp_path, f"source.path = 'x.log'\n{text}")
+    state = tmp_path / "state"
+    source = [] if place == "topic" else [log]  # which would leave no room for its topics
+    found = document("ingest", *source, *topic, "-c", state, "--config", config, *given)
+    assert (found["operations"], found["edges"], found["dead_letters"]) == (2, 0, {})
+    assert document("ingest", "-c", state)["resumed"]  # and is remembered
 
 
 def test_a_topic_has_one_mapping(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 import ingest
@@ -452,3 +454,37 @@ def test_two_kinds_of_vertices_reach_the_bicliques(tmp_path: Path) -> None:
     assert lpma.Graph.load(store, "cpu").left == 7
     found = document("run", "bicliques", store, "--p", 1, "--q", 2)
     assert (found["left"], found["bicliques"]) == (7, 1)
+
+
+@pytest.mark.parametrize("block", [16, 1 << 22])
+@pytest.mark.parametrize("form", ["csv", "txt", "jsonl", "parquet"])
+def test_a_line_that_is_refused_later_is_shown_as_it_stands(
+    form: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An id up to which no figures are tracked."""
+    monkeypatch.setattr("ingest.sources.files.opening.BLOCK_BYTES", block)
+    rows, path = [(1, 2), (2, 4_000_000_000), (3, 4), (4, 4_000_000_001)], tmp_path / f"a.{form}"
+    if form == "parquet":
+        parquet.write_table(
+            pyarrow.table({"src": [u for u, _ in rows], "dst": [v for _, v in rows]}), path
+        )
+        shown = [(2, "{'source': 2, 'target': 4000000000}")]
+    elif form == "jsonl":
+        path.write_text("".join(f'{{"src":{u},"dst":{v}}}\n' for u, v in rows))
+        shown = [(2, '{"src":2,"dst":4000000000}'), (4, '{"src":4,"dst":4000000001}')]
+    else:
+        mark = "," if form == "csv" else " "
+        lines = ("src,dst", "", "1,2", "x", "2,4000000000", "3,4", "4,4000000001", "")
+        path.write_text("\n".join(lines).replace(",", mark))
+        shown = [(5, f"2{mark}4000000000"), (7, f"4{mark}4000000001")]
+    found = document("ingest", path, "--track", "core", "-c", tmp_path / "state")
+    assert (found["operations"], found["dead_letters"]["unserved"]) == (2, 2)
+    told = [(one["number"], one["line"]) for one in found["first_rejected"]]
+    assert [one for one in shown if one in told] == shown
+    (reason,) = [reason for reason in found["rejected_by"] if "is an id above" in reason]
+    assert reason.startswith("4000000000 is")
+    assert found["rejected_by"][reason] == 2
+    monkeypatch.setattr("ingest.sources.files.source.LAST_PIECES", 0)  # it is long gone
+    found = document("ingest", path, "--track", "core", "-c", tmp_path / "other")
+    told = [one["line"] for one in found["first_rejected"] if one["number"] is None]
+    assert told == ["2 4000000000", "4 4000000001"]

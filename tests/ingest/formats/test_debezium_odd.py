@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import lpma
-from ingest import Debezium, Fields, Pipeline, SqliteLog
+from ingest import DeadLetter, Debezium, Fields, Pipeline, SqliteLog
 from tests.support.cdc.cases import weights_of
-from tests.support.topics import dead_letters
 
 ENDS = Debezium(Fields("src", "dst", weight="w"))
 SUM = Debezium(Fields("src", "dst", weight="w"), on_repeat="sum")
@@ -53,20 +52,32 @@ def read(
     records: Any, told: list[Told], names: bool = True
 ) -> tuple[dict[Any, float], dict[int, str]]:
     """The edges that are left, and why records were refused, by offset."""
-    with SqliteLog(":memory:") as log:
+    with SqliteLog(":memory:", topics=("shop.t",)) as log:
+        log.create_topic("shop.t")
         values = [None if each.none else _bytes(each.value) for each in told]
         keys = [None if each.key is None else _bytes(each.key) for each in told]
-        log.produce_many("updates", values, keys=keys)
-        graph = lpma.Graph(device="cpu", weight="float64", names=names)
-        with Pipeline(log, graph, records=records, names=names) as pipeline:
+        log.produce_many("shop.t", values, keys=keys)
+        graph = lpma.Graph(device="cpu", weight_dtype="float64", names=names)
+        letters: list[DeadLetter] = []
+        given: Any = {"records": records, "names": names, "dead_letters": letters.append}
+        with Pipeline(log, graph, **given) as pipeline:
             pipeline.run("end")
-        return weights_of(graph), {letter.offset: letter.reason for letter in dead_letters(log)}
+        return weights_of(graph), {letter.offset: letter.reason for letter in letters}
 
 
 def _bytes(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
     return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _decimal(name: str) -> dict[str, Any]:
+    return {"type": "bytes", "optional": False, "name": "org.apache.kafka.connect.data.Decimal",
+            "version": 1, "parameters": {"scale": "0"}, "field": name}  # fmt: skip
+
+
+DECIMALS = {"type": "struct", "optional": True, "name": "s.t.Value",
+            "fields": [_decimal("src"), _decimal("dst")]}  # fmt: skip
 
 
 # Understood ------------------------------------------------------------------------------------
@@ -88,6 +99,14 @@ UNDERSTOOD: dict[str, tuple[Any, list[Told], dict[Any, float]]] = {
          Told({"before": 3, "after": 2}, {"before": 3, "after": 2, "__deleted": "false"}),
          Told({"before": 1, "after": 2}, {"before": 1, "after": 2, "__deleted": "true"})],
         {(3, 2): 1.0},
+    ),
+    "flattened, with columns of Debezium's other records": (
+        ENDS,
+        [Told(ends(1, 2), row(1, 2, 3.0, status="BEGIN", id="1", event_count=2, ts_ms=5)),
+         Told(ends(3, 4), row(3, 4, 4.0, ddl="x", databaseName="y", ts_ms=5)),
+         Told(ends(5, 6), row(5, 6, 5.0, op="c", source="web", message="hello")),
+         Told(ends(7, 8), row(7, 8, 6.0, schema="s", payload="p", before=None, after="x"))],
+        {(1, 2): 3.0, (3, 4): 4.0, (5, 6): 5.0, (7, 8): 6.0},
     ),
     "an end that becomes null, and comes back": (
         SUM,
@@ -119,12 +138,21 @@ UNDERSTOOD: dict[str, tuple[Any, list[Told], dict[Any, float]]] = {
     "a large row": (
         ENDS, [changed(ends(1, 2), "c", None, row(1, 2, 3.0, blob="x" * 900_000))], {(1, 2): 3.0},
     ),
-    "a column that comes later, and one that goes": (
+    "a column that comes later, and the others in another order": (
         ENDS,
-        [changed(ends(1, 2), "c", None, {"src": 1, "dst": 2}),
-         changed(ends(1, 2), "u", {"src": 1, "dst": 2}, row(1, 2, 5.0, extra=[1])),
-         changed(ends(3, 4), "c", None, {"dst": 4, "src": 3})],
-        {(1, 2): 5.0, (3, 4): 1.0},
+        [made(1, 2), changed(ends(1, 2), "u", row(1, 2), row(1, 2, 5.0, extra=[1])),
+         changed(ends(3, 4), "c", None, {"w": 2.0, "note": "", "dst": 4, "src": 3})],
+        {(1, 2): 5.0, (3, 4): 2.0},
+    ),
+    "sums, where before holds the key alone": (
+        SUM,
+        [changed({"id": 1}, "c", None, row(1, 2, 3.0, id=1), "postgresql"),
+         changed({"id": 2}, "c", None, row(1, 2, 4.0, id=2), "postgresql"),
+         changed({"id": 3}, "c", None, row(1, 2, 8.0, id=3), "postgresql"),
+         changed({"id": 1}, "d", {"id": 1, "src": 0, "dst": 0, "w": 0.0}, None, "postgresql"),
+         changed({"id": 2}, "u", None, row(7, 8, 4.0, id=2), "postgresql"),
+         changed({"id": 9}, "d", {"id": 9}, None, "postgresql")],
+        {(1, 2): 8.0, (7, 8): 4.0},
     ),
     "full and flattened envelopes in one topic": (
         ENDS,
@@ -170,6 +198,20 @@ UNDERSTOOD: dict[str, tuple[Any, list[Told], dict[Any, float]]] = {
                     {"schema": None, "payload": event("c", None, row(1, 2))})],
         {(1, 2): 1.0},
     ),
+    "ends and amounts that are decimals of any scale": (
+        ENDS,
+        [changed(ends({"scale": 0, "value": "AQ=="}, {"scale": -2, "value": "Aw=="}), "c", None,
+                 row({"scale": 0, "value": "AQ=="}, {"scale": -2, "value": "Aw=="},
+                     {"scale": -1, "value": "Ag=="}), "oracle")],
+        {(1, 300): 20.0},
+    ),
+    "ends that are decimals by their schema": (
+        ENDS,
+        [Told({"schema": DECIMALS, "payload": ends("AQ==", "AP8=")},
+              {"schema": {"type": "struct", "fields": [{**DECIMALS, "field": "after"}]},
+               "payload": event("c", None, row("AQ==", "AP8=", 2.5))})],
+        {(1, 255): 2.5},
+    ),
     "one table by two spellings of its key": (
         SUM,
         [changed({"id": 1}, "c", None, row(1, 2, 3.0, id=1)),
@@ -195,10 +237,7 @@ PLACEHOLDER = "__debezium_unavailable_value"
 KEY_ONLY = {"id": 1, "src": 0, "dst": 0, "w": 0.0}  # NOT NULL columns, REPLICA IDENTITY DEFAULT
 
 REFUSED: dict[str, tuple[Any, Told, str]] = {
-    "a before that holds the key alone": (
-        SUM, changed({"id": 9}, "d", {"id": 9}, None, "postgresql"), "REPLICA IDENTITY",
-    ),
-    "the same with last": (
+    "a before that holds the key alone, with last": (
         LAST, changed({"id": 9}, "d", {"id": 9}, None, "postgresql"), "REPLICA IDENTITY",
     ),
     "an update without before, with last": (
@@ -214,8 +253,13 @@ REFUSED: dict[str, tuple[Any, Told, str]] = {
         ENDS, changed({"id": 9}, "c", None, row(1, 2, id=9)), "on.repeat",
     ),
     "no such column": (ENDS, changed(ends(1, 2), "c", None, {"a": 1, "b": 2}), "src"),
-    "a column that was renamed": (
-        ENDS, changed({"from": 1, "dst": 2}, "c", None, {"from": 1, "dst": 2}), "src",
+    "a column of the key that was renamed": (
+        ENDS, changed({"from": 1, "dst": 2}, "c", None, {"from": 1, "dst": 2}), "dst, from",
+    ),
+    "a column that was dropped": (ENDS, changed(ends(1, 2), "c", None, ends(1, 2)), "w"),
+    "no such column, flattened": (ENDS, Told(ends(1, 2), {"a": 1, "b": 2}), "src"),
+    "no such column, flattened, with what the transform adds": (
+        ENDS, Told(ends(1, 2), {"a": 1, "__op": "c", "__deleted": "false"}), "src",
     ),
     "a truth value as an end": (ENDS, made(True, 2), "src"),
     "an object as an end": (ENDS, made({"value": 1, "set": True}, 2), "src"),
@@ -230,13 +274,21 @@ REFUSED: dict[str, tuple[Any, Told, str]] = {
     ),
     "no op that there is": (ENDS, changed(ends(1, 2), "x", None, row(1, 2)), "op"),
     "a creation of nothing": (ENDS, changed(ends(1, 2), "c", None, None), "after"),
-    "an end without a row": (
-        ENDS, changed(None, "d", None, None), "before",
+    "a deletion of nothing": (LAST, changed(None, "d", None, None), "which edge"),
+    "one end of two that the key tells, of a row that was": (
+        ENDS, changed({"src": 5}, "d", {"src": 5, "dst": 0, "w": 0.0}, None, "postgresql"),
+        "REPLICA IDENTITY",
     ),
-    "a change of the schema": (
-        ENDS, Told({"databaseName": "shop"}, {"databaseName": "shop", "ddl": "CREATE TABLE t ()"}),
-        "",
+    "one end of two that the key tells, of a row that changed": (
+        ENDS, changed({"src": 5}, "u", None, row(5, 6), "postgresql"), "REPLICA IDENTITY",
     ),
+    "an update that says what changed alone": (
+        SUM, Told({"id": "1"}, {**event("u", None, None, "mongodb"), "updateDescription":
+                                {"updatedFields": '{"w": 3}', "removedFields": None}}),
+        "capture.mode",
+    ),
+    "an integer of more than 64 bits": (ENDS, made(2**64, 1), "src"),
+    "a sum of a table without a key": (SUM, changed(None, "c", None, row(1, 2)), "key"),
     "no JSON": (ENDS, Told(ends(1, 2), b"\x00\x00\x00\x00\x01abc"), ""),
     "text": (ENDS, Told(ends(1, 2), "hello"), ""),
     "an empty object": (ENDS, Told(ends(1, 2), {}), ""),
@@ -259,3 +311,42 @@ def test_what_is_not_understood_is_a_dead_letter(name: str) -> None:
     assert edges == {(21, 22): 2.0, (23, 24): 3.0}
     assert reasons.keys() == {1}
     assert re.search(reason, reasons[1]), reasons[1]
+
+
+# Passed over -----------------------------------------------------------------------------------
+
+NO_CHANGES = {
+    "tombstone": Told(ends(1, 2), None, none=True),
+    "heartbeat": Told({"serverName": "shop"}, {"ts_ms": 5}),
+    "transaction": Told(
+        {"id": "571"}, {"status": "BEGIN", "id": "571", "event_count": None, "ts_ms": 5}
+    ),
+    "schema change": Told(
+        {"databaseName": "shop"},
+        {"source": {"connector": "mysql"}, "databaseName": "shop", "ddl": "CREATE TABLE t ()",
+         "tableChanges": []},
+    ),
+    "message": Told(
+        {"prefix": "p"},
+        {"op": "m", "source": {"connector": "postgresql"}, "message": {"prefix": "p"}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schemas", [False, True])
+@pytest.mark.parametrize("name", NO_CHANGES)
+def test_what_is_no_change_is_passed_over_and_counted(name: str, schemas: bool) -> None:
+    told = NO_CHANGES[name]
+    if schemas and not told.none:
+        told = told._replace(value={"schema": {"type": "struct"}, "payload": told.value})
+    with SqliteLog(":memory:", topics=("shop.t",)) as log:
+        log.create_topic("shop.t")
+        for each in (made(1, 2), told, made(3, 4)):
+            log.produce("shop.t", None if each.none else _bytes(each.value), key=_bytes(each.key))
+        letters: list[DeadLetter] = []
+        graph = lpma.Graph(device="cpu")
+        with Pipeline(log, graph, records=ENDS, dead_letters=letters.append) as pipeline:
+            pipeline.run("end")
+            assert pipeline.stats.skipped == {name: 1}
+        assert weights_of(graph) == {(1, 2): 1.0, (3, 4): 1.0}
+        assert not letters

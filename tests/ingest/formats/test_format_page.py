@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import ingest
+from ingest.formats import changes, records, replies, results
 from ingest.formats import msgpack as values
-from ingest.formats import records, replies, results
 from ingest.formats.kinds import WORDS
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
@@ -99,8 +99,39 @@ def result_said(result: ingest.Result) -> str:
     return f"{place} {alert}{result.figure} {', '.join(rows)}"
 
 
+def changes_said(part: ingest.EdgeChanges) -> str:
+    said = []
+    columns = [part.src, part.dst, *(c for c in (part.weight, part.time) if c is not None)]
+    for change, *ends in zip(part.change.tolist(), *columns, strict=True):
+        said.append(" ".join([changes.WORDS[change], *map(name_said, ends)]))
+    for at, name in enumerate([] if part.names is None else part.names.tolist(), part.first):
+        said.append(f"{at} is {name_said(name)}")
+    place = f"{part.version} {part.part}/{part.parts}"
+    return f"{place} {part.graph}: {', '.join(said)}".strip()
+
+
 def of_record(names: bool = False) -> Callable[[bytes], str]:
     return lambda data: record_said(ingest.decode_record(data, names=names))
+
+
+def avro_said(data: bytes) -> str:
+    """What a field of this type with this value becomes; text stands for bytes of it."""
+    import io
+
+    import fastavro
+
+    from ingest.registry.avro import AvroReader, parse
+
+    kind, value = json.loads(data)
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}
+    plain = json.loads(json.dumps(schema).replace("logicalType", "ignored"))
+    out = io.BytesIO()
+    is_text = any(word in json.dumps(kind) for word in ("string", "enum"))
+    if isinstance(value, str) and not is_text:
+        value = value.encode("latin-1")
+    fastavro.schemaless_writer(out, fastavro.parse_schema(plain), {"a": value})
+    found = AvroReader(parse(json.dumps(schema)), ["a"]).read(out.getvalue())
+    return json.dumps(json.loads(found)["a"])
 
 
 DECODERS: dict[str, Callable[[bytes], str]] = {
@@ -109,17 +140,22 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
     "msgpack names": of_record(names=True),
     "json": lambda data: record_said(ingest.decode_record(data, fields=JSON)),
     "msgpack fields": lambda data: record_said(ingest.decode_record(data, fields=MAPS)),
+    "avro": avro_said,
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
     "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
     "result": lambda data: result_said(ingest.decode_result(data)),
     "result line": lambda data: result_said(results.decode_result_line(data)),
+    "changes": lambda data: changes_said(ingest.decode_changes(data)),
+    "changes line": lambda data: changes_said(ingest.decode_changes(data)),
     "dead-letter": lambda data: letter_said(ingest.decode_dead_letter(data)),
 }
 
 
 @pytest.mark.parametrize("language, value, meaning", EXAMPLES, ids=[e[1][:60] for e in EXAMPLES])
 def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
-    if language in ("json", "owner", "result line"):
+    if language == "avro":
+        pytest.importorskip("fastavro", reason="pip install 'lpma-graph[registry]'")
+    if language in ("json", "owner", "result line", "changes line", "avro"):
         data = value.encode()
     elif language == "bytes":
         data = bytes.fromhex(value)
@@ -149,4 +185,6 @@ def test_the_limits_are_those_of_the_code() -> None:
         "bytes of a record that a dead letter keeps": replies.MAX_KEPT_BYTES,
         "bytes of a result": results.MAX_RESULT_BYTES,
         "rows of a result": results.MAX_RESULT_ROWS,
+        "bytes of a part of the edge feed": changes.MAX_CHANGES_BYTES,
+        "rows of a part of the edge feed": changes.MAX_CHANGES_ROWS,
     }

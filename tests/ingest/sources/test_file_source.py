@@ -174,6 +174,9 @@ def test_identity_changes_with_the_file_and_its_reading(write: Write) -> None:
         identity.check(FileSource(path, columns="src dst weight").identity())
     with pytest.raises(IdentityError, match="names was False, now True"):
         identity.check(FileSource(path, columns="src dst time", names=True).identity())
+    timed = FileSource(path, source=1, target=2, time=3).identity()
+    with pytest.raises(IdentityError, match=r"time was 3, now not given\)"):
+        timed.check(FileSource(path, source=1, target=2).identity())
     older = replace(identity, read_as=None)
     with pytest.raises(IdentityError, match="its columns, names or separator are others"):
         older.check(FileSource(path).identity())

@@ -121,13 +121,13 @@ class Reading:
             raise ValueError("too short")
         return self.data[start : self.at]
 
-    def record(self) -> tuple[int, bytes | None]:
+    def record(self) -> tuple[int, bytes | None, bytes]:
         length = self.varint()
         end = self.at + length
         self.at += 1  # attributes
         self.varint()  # time
         offset = self.varint()
-        self.field()  # key
+        key = self.field()
         value = self.field()
         headers = self.varint()
         if headers < 0 or length < 0:
@@ -138,10 +138,10 @@ class Reading:
             self.field()
         if self.at != end:
             raise ValueError("of another length")
-        return offset, value
+        return offset, value, key or b""
 
 
-def plainly(data: bytes, count: int) -> list[tuple[int, bytes | None]] | None:
+def plainly(data: bytes, count: int) -> list[tuple[int, bytes | None, bytes]] | None:
     reading = Reading(data)
     try:
         found = [reading.record() for _ in range(count)]
@@ -160,13 +160,13 @@ def test_no_bytes_hurt_it() -> None:
         for _ in range(int(rng.integers(1, 3))):
             data[int(rng.integers(len(data)))] = int(rng.integers(256))
         expected = plainly(bytes(data), count)
-        offsets, times, starts, stops = (np.zeros(count, np.int64) for _ in range(4))
-        ok = walk(np.frombuffer(bytes(data), np.uint8), 0, offsets, times, starts, stops)
+        offsets, times, *found = (np.zeros(count, np.int64) for _ in range(6))
+        ok = walk(np.frombuffer(bytes(data), np.uint8), 0, offsets, times, *found)
         assert ok == (expected is not None)
         if expected is not None:
             taken += 1
             assert expected == [
-                (offset, None if start < 0 else bytes(data[start:stop]))
-                for offset, start, stop in zip(offsets.tolist(), starts, stops, strict=True)
+                (offset, None if start < 0 else bytes(data[start:stop]), bytes(data[key:end]))
+                for offset, start, stop, key, end in zip(offsets.tolist(), *found, strict=True)
             ]
     assert taken > 500  # bytes of keys and values may be any

@@ -7,16 +7,25 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 import lpma
-from ingest import Debezium, Fields, Pipeline, SqliteLog
+from ingest import Debezium, Fields, Partition, Pipeline, SqliteLog
 
 from .database import DAY_MS, QUARTER, Database, Rows, Table
-from .envelopes import AMOUNTS, CONNECTORS, TIMES, WHOLE_DAYS, Encoding, Message, messages
+from .envelopes import (
+    AMOUNTS,
+    CONNECTORS,
+    DELETES,
+    TIMES,
+    WHOLE_DAYS,
+    Encoding,
+    Message,
+    messages,
+)
 from .expected import OnRepeat, Weights, ends_of, summed
 
 BY_ENDS = Table(key=("payer", "payee"))
@@ -31,6 +40,7 @@ class Case(NamedTuple):
     table: Table = BY_ENDS
     encoding: Encoding = Encoding()
     on_repeat: OnRepeat | None = None
+    on_tombstone: Literal["ignore", "delete"] = "ignore"
 
     @property
     def records(self) -> Debezium:
@@ -38,7 +48,7 @@ class Case(NamedTuple):
         unit: Any = times if times in ("us", "ns") and not self.encoding.schemas else "ms"
         fields = Fields(table.source, table.target, weight=table.amount, time=table.time,
                         time_unit=unit)  # fmt: skip
-        return Debezium(fields, on_repeat=self.on_repeat)
+        return Debezium(fields, self.on_tombstone, self.on_repeat)
 
     @property
     def options(self) -> list[str]:
@@ -50,6 +60,17 @@ class Case(NamedTuple):
         repeat = ["--on-repeat", self.on_repeat] if self.on_repeat else []
         return ["--format", "debezium", *said, *repeat, *(["--names"] if table.text_ends else [])]
 
+    @property
+    def place(self) -> Partition:
+        """A topic that has the table's name, so that truncations are of it."""
+        return Partition(f"shop.public.{self.table.name}", 0)
+
+    def log(self, path: str | Path) -> SqliteLog:
+        """The embedded log that has this topic."""
+        log = SqliteLog(path, topics=(self.place.topic,))
+        log.create_topic(self.place.topic)
+        return log
+
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
@@ -57,22 +78,48 @@ def cases(draw: st.DrawFn) -> Case:
     table = draw(st.sampled_from([BY_ENDS, BY_SOURCE, BY_ID, COMPOSITE]))
     table = replace(table, text_ends=draw(st.booleans()), nullable=draw(st.booleans()))
     shared = "payer" not in table.key
+    repeats: list[OnRepeat | None] = ["sum", "last"] if shared else [None, "sum", "last"]
+    return Case(table, draw(encodings()), draw(st.sampled_from(repeats)))
+
+
+@st.composite
+def encodings(draw: st.DrawFn) -> Encoding:
     schemas = draw(st.booleans())
-    encoding = Encoding(
+    return Encoding(
         connector=draw(st.sampled_from([name for name in CONNECTORS if name != "mongodb"])),
         schemas=schemas, key_schemas=draw(st.booleans()),
         amounts=draw(st.sampled_from([a for a in AMOUNTS if schemas or a != "decimal"])),
         times=draw(st.sampled_from([t for t in TIMES if schemas or "days" not in t])),
         tombstones=draw(st.booleans()),
     )  # fmt: skip
-    return Case(table, encoding, draw(st.sampled_from(["sum", "last"] if shared
-                                                      else [None, "sum", "last"])))  # fmt: skip
+
+
+@st.composite
+def sparse_cases(draw: st.DrawFn) -> Case:
+    """Topics that say less of a row that was: flattened ones, Postgres' default, MongoDB. Sums
+    remember the rows; where the key is the ends, it says which edge there was."""
+    table = draw(st.sampled_from([BY_ENDS, BY_ID, COMPOSITE, BY_SOURCE]))
+    table = replace(table, text_ends=draw(st.booleans()), nullable=draw(st.booleans()))
+    repeat: Any = draw(st.sampled_from([None, "sum"])) if table.key == BY_ENDS.key else "sum"
+    encoding = draw(encodings())
+    form = draw(st.sampled_from(["flattened", "default", "mongodb"]))
+    if form == "flattened":
+        mode = draw(st.sampled_from([mode for mode in DELETES if mode != "drop"]))
+        told = mode.startswith("rewrite")
+        encoding = replace(encoding, flattened=mode, with_op=draw(st.booleans()))
+        return Case(table, encoding, repeat, on_tombstone="ignore" if told else "delete")
+    if form == "default":
+        return Case(table, replace(encoding, connector="postgresql", full=False), repeat)
+    encoding = replace(encoding, connector="mongodb", times="ms", full=draw(st.booleans()))
+    return Case(replace(table, key=("id",)), encoding, "sum")
 
 
 def database_of(case: Case, random: Random, **more: Any) -> Database:
     step = DAY_MS if case.encoding.times in WHOLE_DAYS else 1000
     quantum = Decimal(1) if case.encoding.amounts == "integer" else QUARTER
-    return Database(case.table, random, step_ms=step, quantum=quantum, **more)
+    truncates = case.encoding.flattened is None and case.encoding.connector != "mongodb"
+    given = {"step_ms": step, "quantum": quantum, "truncates": truncates, **more}
+    return Database(case.table, random, **given)
 
 
 def topic_of(case: Case, random: Random, transactions: int, **more: Any) -> list[Message]:
@@ -96,15 +143,29 @@ def delivered_again(given: list[Message], random: Random) -> Iterator[tuple[Mess
             at -= random.randrange(min(at, 9) + 1)
 
 
-def produce(log: SqliteLog, given: list[Message], topic: str = "updates") -> None:
-    log.produce_many(topic, [m.value for m in given], keys=[m.key for m in given])
+def produce(log: SqliteLog, given: list[Message]) -> None:
+    keys = [message.key for message in given]
+    log.produce_many(log.topics[0], [message.value for message in given], keys=keys)
 
 
 def opened(log: SqliteLog, case: Case, state: Path | None = None, **given: Any) -> Pipeline:
     names = case.table.text_ends
-    graph = lpma.Graph(device="cpu", weight="float64", names=names, segment_size=4)
+    graph = lpma.Graph(device="cpu", weight_dtype="float64", names=names, segment_size=4)
     more: dict[str, Any] = {"records": case.records, "names": names, "batch_interval": 1e6, **given}
     return Pipeline(log, graph, state, **more)
+
+
+def stepped(pipeline: Pipeline, case: Case) -> Iterator[int]:
+    """Step to the end, and say each time before which offset all is in the graph, and nothing
+    behind it: a change is never half there."""
+    at = 0
+    while pipeline.step(drain=True) or not pipeline.source.at_end():
+        if position := pipeline.positions().get(case.place):
+            assert position.row == 0
+            assert position.offset >= at
+            at = position.offset
+            if at:
+                yield at
 
 
 def _edges_of(graph: Any, values: str) -> dict[Any, Any]:
@@ -126,9 +187,10 @@ def times_of(graph: Any) -> dict[Any, int]:
 
 
 def times_in(rows: Rows, table: Table) -> dict[Any, int]:
-    """The times of rows that are edges, of those that have one. REQUIRES: no two share ends."""
-    edges = summed(rows, table)
-    return {
-        ends: row[table.time] for row in rows.values()
-        if (ends := ends_of(row, table)) in edges and row[table.time] is not None
-    }  # fmt: skip
+    """The newest time of each edge's rows. Not of edges of which a row has none."""
+    found: dict[Any, list[int | None]] = {ends: [] for ends in summed(rows, table)}
+    for row in rows.values():
+        if (ends := ends_of(row, table)) in found:
+            found[ends].append(row[table.time])
+    return {ends: max(t for t in times if t is not None)
+            for ends, times in found.items() if None not in times}  # fmt: skip

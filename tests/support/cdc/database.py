@@ -180,4 +180,3 @@ class Database:
         if column in table.key:
             return random.randrange(self.keys)
         return f"n{random.randrange(1000)}"
-

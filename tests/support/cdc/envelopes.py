@@ -1,7 +1,7 @@
 """A history in the words of Debezium's connectors: keys and values of a topic, as JSON.
 
-Sources: the pages of Debezium 3.6 on each connector and on ExtractNewRecordState, its
-`JdbcValueConverters`, and records that people captured (`data/debezium`). What differs between
+Sources: the pages of Debezium 3.6 on each connector and on ExtractNewRecordState, its class
+JdbcValueConverters, and records that people captured (`data/debezium`). What differs between
 connectors and matters here: the fields of `source`; how numbers and times are encoded; how much of
 a row `before` shows; and MongoDB, whose rows are text that holds extended JSON.
 
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from .database import DAY_MS, Change, Row, Table
 
@@ -42,6 +42,7 @@ TIMES: dict[Times, tuple[str, str]] = {  # the schema's type and name
 WHOLE_DAYS = ("days", "connect days", "iso date")
 
 Deletes = Literal["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"]
+DELETES: tuple[Deletes, ...] = get_args(Deletes)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,9 @@ def _flat(change: Change, table: Table, encoding: Encoding) -> Iterator[Any]:
         return
     shown = _shown_before(change, table, encoding) if deleted else change.after
     row = _encoded(shown or {}, table, encoding)
-    added = [("__op", change.op), ("__source_ts_ms", change.at.time_ms)] if encoding.with_op else []
+    added: list[tuple[str, Any]] = []
+    if encoding.with_op:
+        added = [("__op", change.op), ("__source_ts_ms", change.at.time_ms)]
     fields = _row_fields(table, encoding)
     if mode in ("rewrite", "rewrite-with-tombstone"):
         added.append(("__deleted", "true" if deleted else "false"))
@@ -188,7 +191,7 @@ def amount_of(value: Decimal, amounts: Amounts) -> Any:
 
 
 def _unscaled(value: Decimal, scale: int) -> str:
-    """Java's `BigDecimal.unscaledValue().toByteArray()`: two's complement, as short as can be."""
+    """The unscaled value of a decimal of Java: two's complement, in as few bytes as can be."""
     whole = int(value.scaleb(scale))
     size = (whole + (whole < 0)).bit_length() // 8 + 1
     return base64.b64encode(whole.to_bytes(size, "big", signed=True)).decode()

@@ -2,7 +2,8 @@
 
 A row is an edge where both ends are there and its amount is above 0; an amount that is NULL is 1.
 Where rows share their ends, `on_repeat` says what the edge is: "sum", the sum of their amounts,
-gone with the last of them; or "last", what the last change of any of them left.
+where that is above 0, gone with the last of them; or "last", what the last change of any of them
+left.
 """
 
 from __future__ import annotations
@@ -33,10 +34,15 @@ def amount_of(row: Row, table: Table) -> float:
 
 def summed(rows: Rows, table: Table) -> Weights:
     """Weights by ends, whichever changes led to these rows."""
+    return {ends: weight for ends, weight in sums_of(rows, table).items() if weight > 0}
+
+
+def sums_of(rows: Rows, table: Table) -> Weights:
+    """The same with what is no edge, since it is 0 or less."""
     found: Weights = {}
     for row in rows.values():
         ends, amount = ends_of(row, table), amount_of(row, table)
-        if ends is not None and amount > 0:
+        if ends is not None:
             found[ends] = found.get(ends, 0.0) + amount
     return found
 

@@ -20,16 +20,13 @@ missing. A row of which an end is NULL is no edge.
 What several rows with the same ends mean is decided by `Debezium.on_repeat`; with "sum" the rows
 are remembered by their keys (`ingest/state/table_rows.py`), and nothing is asked of `before`.
 
-As in `mapped.py` the columns that are mapped are found as bytes, and the others are passed over,
-whatever they hold. `debezium_rows.py` reads many records at once, with the same result.
+As in `../mapped.py` the columns that are mapped are found as bytes, and the others are passed over,
+whatever they hold. `rows.py` reads many records at once, with the same result.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -39,22 +36,35 @@ from msgspec import UNSET, Raw
 
 from lpma.batch.columns import Columns, Kind
 
-from ..errors import RecordError
-from ..fields import Debezium
-from ..types import NO_UPDATES, Name, Names, Record
-from .kinds import WORDS
-from .mapped import JSON, MAX_MAPPED_BYTES, REFUSED
-from .records import decode_update
-from .times import in_ms
+from ...errors import RecordError
+from ...fields import Debezium
+from ...types import NO_UPDATES, Name, Names, Record
+from ..kinds import WORDS
+from ..mapped import JSON, MAX_MAPPED_BYTES, REFUSED
+from ..records import decode_update
+from ..times import in_ms
+from .values import (
+    NO_TYPES,
+    ColumnType,
+    Types,
+    is_unavailable,
+    time_of,
+    types_of,
+    vertex_of,
+    weight_of,
+)
 
-UNAVAILABLE = "__debezium_unavailable_value"  # of a large column that did not change
 ENVELOPE_TIMES = {name: name[-2:] for of in ("", "source.") for name in
                   (f"{of}ts_ms", f"{of}ts_us", f"{of}ts_ns")}  # fmt: skip
 FLAT_OP, FLAT_DELETED = "__op", "__deleted"
 LAST_TIME = 2**63 - 1  # an expiry of what is older removes every edge
 _MAX_WRAPPED = 4096  # bytes of a value that is an object: a number, an id
-_DAY_MS = 86_400_000
-_EMPTY = frozenset((b"null", b"0", b'""', b"0.0", b"false"))  # what stands for a value not known
+# What stands for a value that is not known: null, or in a column that is NOT NULL the fallback of
+# its type, an empty text, 0 in any form, the epoch.
+_EMPTY = frozenset((
+    b"null", b"0", b"0.0", b"false", b'""', b'"0"', b'"AA=="', b'{"scale":0,"value":"AA=="}', b"{}",
+    b"[]", b'"1970-01-01"', b'"1970-01-01Z"', b'"1970-01-01T00:00:00Z"', b'"00:00:00Z"',
+))  # fmt: skip
 _HINTS = {
     "postgresql": "ALTER TABLE … REPLICA IDENTITY FULL",
     "mysql": "binlog_row_image=FULL", "mariadb": "binlog_row_image=FULL",
@@ -64,26 +74,6 @@ _HINTS = {
     "mongodb": "capture.mode=change_streams_update_full_with_pre_image, and "
                "changeStreamPreAndPostImages of the collection",
 }  # fmt: skip
-# By a schema's name, how many of its units are a millisecond; a day is many.
-_TIMES = {
-    "io.debezium.time.Date": "days", "org.apache.kafka.connect.data.Date": "days",
-    "io.debezium.time.Timestamp": "ms", "org.apache.kafka.connect.data.Timestamp": "ms",
-    "io.debezium.time.MicroTimestamp": "us", "io.debezium.time.NanoTimestamp": "ns",
-    "io.debezium.time.Time": "ms", "org.apache.kafka.connect.data.Time": "ms",
-    "io.debezium.time.MicroTime": "us", "io.debezium.time.NanoTime": "ns",
-}  # fmt: skip
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
-
-
-class ColumnType(NamedTuple):
-    """What a schema says of a column: its name for the type, and the scale of a decimal."""
-
-    name: str
-    scale: int = 0
-
-
-Types = Mapping[str, ColumnType]
-NO_TYPES: Types = {}
 
 
 class Row(NamedTuple):
@@ -223,129 +213,6 @@ def _row(data: bytes | None, types: Types) -> Row | None:
     return Row(data, types)
 
 
-# Schemas -------------------------------------------------------------------------------------
-
-
-@lru_cache(256)
-def types_of(schema: bytes) -> Mapping[str, Types]:
-    """What a schema says: of the rows in an envelope, by "before" and "after"; of the columns of
-    anything else, by "". Raises RecordError."""
-    if schema == b"null":
-        return {}
-    JSON.check_depth(schema)
-    try:
-        fields = msgspec.json.decode(schema, type=_Schema).fields
-    except REFUSED as error:
-        raise RecordError(f"the schema is none of Kafka Connect: {error}", "malformed") from None
-    found: dict[str, Types] = {"": dict(_types(fields, ""))}
-    for part in fields:
-        if part.field in ("before", "after"):
-            found[part.field] = dict(_types(part.fields, ""))
-    return found
-
-
-class _Schema(msgspec.Struct):
-    fields: list[_Schema] = []
-    field: str = ""
-    name: str | None = None
-    parameters: dict[str, Any] | None = None
-
-
-def _types(fields: Iterable[_Schema], path: str) -> Iterator[tuple[str, ColumnType]]:
-    for one in fields:
-        if one.name is not None:
-            scale = str((one.parameters or {}).get("scale", "0"))
-            if not scale.removeprefix("-").isdecimal() or len(scale) > 6:
-                raise RecordError(f"the schema has a scale {scale!r}", "malformed")
-            yield path + one.field, ColumnType(one.name, int(scale))
-        yield from _types(one.fields, f"{path}{one.field}.")
-
-
-# Values --------------------------------------------------------------------------------------
-
-
-def _decimal(value: Any, type: ColumnType | None) -> Any:
-    """The number that a value stands for, as `Decimal`; what is none stays. Raises RecordError."""
-    if isinstance(value, str) and type is not None and type.name == _DECIMAL:
-        return _unscaled(value, type.scale)
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {"scale", "value"} and isinstance(value["scale"], int):
-        return _unscaled(value["value"], value["scale"])
-    if len(value) == 1:
-        ((wrapper, inner),) = value.items()
-        if wrapper in ("$numberLong", "$numberInt", "$numberDecimal", "$numberDouble"):
-            return _number(inner)
-        if wrapper in ("$oid", "$date"):
-            return _decimal(inner, None)
-    raise RecordError("expected a number or text, not an object")
-
-
-def _unscaled(text: Any, scale: int) -> Decimal:
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, TypeError, ValueError):
-        raise RecordError(f"{text!r} is no decimal in base64") from None
-    if len(data) > 64 or abs(scale) > 1000:
-        raise RecordError("a decimal with too many digits")
-    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale)
-
-
-def _number(text: Any) -> Decimal:
-    try:
-        found = Decimal(text)
-    except (InvalidOperation, TypeError, ValueError):
-        raise RecordError(f"{text!r} is no number") from None
-    if not found.is_finite():
-        raise RecordError(f"{text!r} is no finite number")
-    return found
-
-
-def vertex_of(value: Any, type: ColumnType | None = None) -> Any:
-    """The vertex that a value names; None of null. Raises RecordError."""
-    found = _decimal(value, type)
-    if not isinstance(found, Decimal):
-        return found
-    if found != found.to_integral_value() or found.adjusted() > 40:
-        raise RecordError(f"{found} names no vertex: it is not whole")
-    return int(found)
-
-
-def weight_of(value: Any, type: ColumnType | None = None) -> Any:
-    """The weight that a value is, a number or its text; None of null. Raises RecordError."""
-    found = _decimal(value, type)
-    if isinstance(found, str):
-        try:
-            found = _number(found)
-        except RecordError:
-            raise RecordError(
-                f"{found!r} is no number: without their schema decimals in base64 cannot be read: "
-                "decimal.handling.mode=double or string, or schemas.enable=true for values"
-            ) from None
-    return float(found) if isinstance(found, Decimal) else found
-
-
-def time_of(value: Any, unit: str, type: ColumnType | None = None) -> Any:
-    """The time that a value is, in ms; None of null. unit: of an integer without a type. Raises
-    RecordError."""
-    if isinstance(value, dict) and value.keys() == {"$date"}:
-        unit = "ms"
-    found = _decimal(value, type)
-    if isinstance(found, Decimal):
-        found = int(found)
-    if isinstance(found, str):
-        return in_ms(found.removesuffix("Z") if _is_date(found) else found, "ms")
-    unit = unit if type is None else _TIMES.get(type.name, unit)
-    if unit == "days":
-        return found * _DAY_MS if isinstance(found, int) else found
-    return in_ms(found, unit)
-
-
-def _is_date(text: str) -> bool:
-    """Whether this is a date of `io.debezium.time.IsoDate`, which has a zone."""
-    return len(text) == 11 and text[-1] == "Z"
-
-
 # Events --------------------------------------------------------------------------------------
 
 
@@ -359,7 +226,7 @@ class ChangeReader:
         self.table = table.of_topic()
         self.names = names
         fields = self.table.fields
-        self._topic, self._is_alone = topic, is_alone
+        self._topic, self.is_alone = topic, is_alone
         self.source, self.target, self.weight = fields.source, fields.target, fields.weight
         self.ends = {str(fields.source)} if table.are_vertices else {
             str(fields.source), str(fields.target)
@@ -372,8 +239,8 @@ class ChangeReader:
 
     def event(self, value: bytes | None, key: bytes) -> Event | Skipped:
         """What a record says. value: None of one that has none. Raises RecordError."""
-        parts, types = ({}, NO_SCHEMA) if value is None else _opened(parts_of(value))
-        if not parts:
+        parts, types = (None, NO_SCHEMA) if value is None else _opened(parts_of(value))
+        if parts is None:
             if self.table.on_tombstone == "ignore":
                 return Skipped("tombstone")
             if not key:
@@ -409,9 +276,7 @@ class ChangeReader:
         after = None if op == "d" else after
         return Event(op, self.key(key), before, after, False, around, time)
 
-    def _flat(
-        self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes
-    ) -> Event:
+    def _flat(self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes) -> Event:
         row = Row(_joined(parts), types.get("", NO_TYPES))
         op = JSON.value(parts.get(FLAT_OP, b"null"), FLAT_OP)
         deleted = JSON.value(parts.get(FLAT_DELETED, b"null"), FLAT_DELETED)
@@ -462,8 +327,11 @@ class ChangeReader:
         if new is not None and old is not None and new.ends == old.ends:
             old = None
         sets, removes = self.kinds
-        changes = [(removes, old), (sets, new)]
-        return self.joined([each for each in changes if each[1] is not None], self.time_ms(event))
+        time = self.time_ms(event)
+        return _together([
+            self._operation(kind, edge, time) for kind, edge in ((removes, old), (sets, new))
+            if edge is not None
+        ])  # fmt: skip
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
@@ -487,19 +355,6 @@ class ChangeReader:
             return not self._has(event.key)
         return event.op in "udx"
 
-    def joined(self, changes: Sequence[tuple[Kind, Edge | None]], time: Any) -> Record:
-        """A record of these operations, which are applied together. Raises RecordError."""
-        found = [self._operation(kind, edge, time) for kind, edge in changes if edge is not None]
-        if len(found) < 2:
-            return found[0] if found else Record(NO_UPDATES)
-        names = None
-        if self.names:
-            src, dst = (np.concatenate([getattr(each.names, end) for each in found])
-                        for end in ("src", "dst"))  # fmt: skip
-            names = Names(src, dst)
-        batch = Columns.joined([record.batch for record in found])
-        return Record(batch, names=names, is_change=True)
-
     def _operation(self, kind: Kind, edge: Edge, time: Any) -> Record:
         fields = {"kind": WORDS[kind], "src": edge.src, "dst": edge.dst, "time": time}
         if kind is Kind.SET:
@@ -517,42 +372,46 @@ class ChangeReader:
                 "the record has no key, by which a sum tells a row that is read again from "
                 "another: name unique columns, as in message.key.columns=public.payments:id"
             )
-        columns = sorted(event.key.columns().items())
         try:
-            return ",".join(f"{name}:{value.decode()}" for name, value in columns)
+            return key_text(sorted(event.key.columns().items()))
         except UnicodeDecodeError:
             raise RecordError("the key is not UTF-8", "malformed") from None
 
-    def table_row(self, event: Event) -> tuple[Name, Name, float] | None:
-        """The ends and the weight that the row has now; None if it is gone, or no edge. Raises
-        RecordError."""
+    def table_row(self, event: Event) -> tuple[Name, Name, float, int | None] | None:
+        """The ends, the weight and the time that the row has now; None if it is gone, or no edge.
+        Raises RecordError."""
         edge = self.new_edge(event)
         if edge is None:
             return None
-        record = self._operation(Kind.SET, edge, None)
+        record = self._operation(Kind.SET, edge, self.time_ms(event))
         src, dst = record.batch.src[0], record.batch.dst[0]
         if record.names is not None:
             src, dst = record.names.src[0], record.names.dst[0]
         else:
             src, dst = int(src), int(dst)
-        assert record.batch.weight is not None
-        return src, dst, float(record.batch.weight[0])
+        weight, times = record.batch.weight, record.batch.time
+        assert weight is not None
+        return src, dst, float(weight[0]), None if times is None else int(times[0])
 
-    def summed(self, sums: Iterable[tuple[Name, Name, float | None]], time: Any) -> Record:
-        """What makes edges have these weights; None: delete it. Raises RecordError."""
-        return self.joined(
-            [(Kind.DELETE if weight is None else Kind.SET, Edge(src, dst, weight))
-             for src, dst, weight in sums], time,
-        )  # fmt: skip
+    def summed(
+        self, sums: Sequence[tuple[Name, Name, float | None, int | None]], time: int | None
+    ) -> Record:
+        """What makes edges have these weights (None: delete it) and times, those without one the
+        time of the event. Raises RecordError."""
+        times = [time if of_rows is None else of_rows for *_, of_rows in sums]
+        if None in times:  # all have one, or none has
+            newest = max((each for each in times if each is not None), default=None)
+            times = [newest if each is None else each for each in times]
+        return _together([
+            self._operation(Kind.DELETE if weight is None else Kind.SET, Edge(src, dst, weight), at)
+            for (src, dst, weight, _), at in zip(sums, times, strict=True)
+        ])  # fmt: skip
 
     # A table that is truncated ---------------------------------------------------------------
 
     def truncation(self, event: Event) -> Record:
         """Every edge goes, if all are of this table. Raises RecordError."""
-        table = UNSET if event.source is None else event.source.get("table")
-        prefix, _, name = self._topic.rpartition(".")
-        is_routed = bool(prefix) and isinstance(table, str) and table != name
-        if not self._is_alone or is_routed or self.table.are_vertices:
+        if not self.is_alone or self.table.are_vertices or self.is_of_another_table(event):
             raise RecordError(
                 "the table was truncated, and which edges of the graph came from it cannot be "
                 "known: where a graph is read from the topic of one table alone, all of them go. "
@@ -561,6 +420,12 @@ class ChangeReader:
                 "unserved",
             )
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)
+
+    def is_of_another_table(self, event: Event) -> bool:
+        """Whether the topic has the name of another table, so that several may be in it."""
+        table = UNSET if event.source is None else event.source.get("table")
+        prefix, _, name = self._topic.rpartition(".")
+        return bool(prefix) and isinstance(table, str) and table != name
 
     def check_apart(self, event: Event) -> None:
         """Raise RecordError if rows may share their ends, and nobody said what that means."""
@@ -593,8 +458,9 @@ class ChangeReader:
             return None
         if self.weight is None:
             return Edge(src, dst)
-        value = self._column(row, self.weight, event)
-        return Edge(src, dst, _said(self.weight, weight_of, value, row.types.get(self.weight)))
+        name = str(self.weight)
+        value = self._column(row, name, event)
+        return Edge(src, dst, _said(name, weight_of, value, row.types.get(name)))
 
     def _end(self, row: Row, name: str, event: Event) -> Any:
         return _said(name, vertex_of, self._column(row, name, event), row.types.get(name))
@@ -690,11 +556,22 @@ _WITHOUT_AFTER = {
 }
 
 
-def is_unavailable(value: Any) -> bool:
-    return isinstance(value, str) and value in (UNAVAILABLE, _UNAVAILABLE_64)
+def key_text(columns: Iterable[tuple[str, bytes]]) -> str:
+    """The columns of a key, in the order of their names, as what tells rows apart. Raises
+    UnicodeDecodeError."""
+    return ",".join([f"{name}:{value.decode()}" for name, value in columns])
 
 
-_UNAVAILABLE_64 = base64.b64encode(UNAVAILABLE.encode()).decode()  # of bytes and decimals
+def _together(records: Sequence[Record]) -> Record:
+    """Records of one operation each as one record, whose operations are applied together."""
+    if len(records) < 2:
+        return records[0] if records else Record(NO_UPDATES)
+    names = None
+    if records[0].names is not None:
+        src, dst = (np.concatenate([getattr(each.names, end) for each in records])
+                    for end in ("src", "dst"))  # fmt: skip
+        names = Names(src, dst)
+    return Record(Columns.joined([each.batch for each in records]), names=names, is_change=True)
 
 
 def _said(name: str, read: Callable[..., Any], value: Any, type: ColumnType | None) -> Any:
@@ -705,12 +582,13 @@ def _said(name: str, read: Callable[..., Any], value: Any, type: ColumnType | No
         raise RecordError(f"{name}: {error}", error.kind) from None
 
 
-def _opened(parts: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], Mapping[str, Types]]:
-    """The payload of a record that stands beside its schema, and what the schema says."""
+def _opened(parts: Mapping[str, bytes]) -> tuple[Mapping[str, bytes] | None, Mapping[str, Types]]:
+    """The payload of a record that stands beside its schema (None: null), and what the schema
+    says."""
     if parts.keys() != {"schema", "payload"}:
         return parts, NO_SCHEMA
     types = types_of(parts["schema"])
-    return ({} if parts["payload"] == b"null" else parts_of(parts["payload"])), types
+    return (None if parts["payload"] == b"null" else parts_of(parts["payload"])), types
 
 
 def _joined(parts: Mapping[str, bytes]) -> bytes:

@@ -1,6 +1,6 @@
 """Many change events at once: those that set or delete one edge become columns.
 
-Idea: as in `row_reader.py`, a decoder is made of the topic's mapping. It reads `op`, and of
+Idea: as in `../row_reader.py`, a decoder is made of the topic's mapping. It reads `op`, and of
 `before` and `after` the columns that are mapped, and passes over the rest; of the key it checks
 that it has the columns that the table's key had before. Then each event is told by its values
 alone: what is read or created sets the edge of `after`; an update does if `before` has the same
@@ -8,7 +8,8 @@ ends, or none and the key has them; a deletion deletes the edge of `before`.
 
 What is read here `ChangeReader` reads with the same result. What is left to it: a changed end, an
 end in the key alone, NULL, or 0 and "" where a database may mean that it does not know, MongoDB's
-rows, whatever is no change of a row, whatever is bad; and where rows are remembered, all of it.
+rows, whatever is no change of a row, whatever is bad. Where rows are remembered it is enough to
+know what a row is now, so an update is read like an insertion, and a deletion is left.
 
 There are four forms of values, the envelope and the flattened row, each with its schema and
 without. A topic mostly has one, whose decoder reads all lines at once.
@@ -28,15 +29,16 @@ from msgspec import Meta, Raw
 
 from lpma.batch.columns import MAX_VERTEX
 
-from ..errors import RecordError
-from ..fields import Debezium
-from ..types import Values
-from .debezium import (
-    FLAT_DELETED,
-    FLAT_OP,
+from ...errors import RecordError
+from ...fields import Debezium
+from ...types import Values
+from ..mapped import JSON, MAX_MAPPED_BYTES, REFUSED
+from ..row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, overlap
+from ..times import in_ms
+from .changes import FLAT_DELETED, FLAT_OP, ChangeReader, key_text
+from .values import (
     NO_TYPES,
     UNAVAILABLE,
-    ChangeReader,
     ColumnType,
     Types,
     is_unavailable,
@@ -45,9 +47,6 @@ from .debezium import (
     vertex_of,
     weight_of,
 )
-from .mapped import JSON, MAX_MAPPED_BYTES, REFUSED
-from .row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, overlap
-from .times import in_ms
 
 _SETS = {"c": True, "r": True, "u": True, "d": False}
 _INSERTIONS = ("c", "r")
@@ -64,7 +63,8 @@ class ChangeRows:
         self._forms: list[_Form] = []
         self._keys = _Keys(reader)
         self._of_edges = not table.are_vertices
-        if table.on_repeat == "sum" or overlap(fields) or reader.is_of_mongo:
+        self._remembers = table.on_repeat == "sum"
+        if overlap(fields) or reader.is_of_mongo:
             return
         vertex: Any = int | str if names else Annotated[int, Meta(ge=0, le=MAX_VERTEX)]
         made = [_envelope(reader, vertex), _flat(reader, vertex)]
@@ -102,6 +102,10 @@ class ChangeRows:
             else:
                 yield from self._read(one, rows, keys[start:stop], start)
             start = stop
+
+    def row_keys(self, keys: Values) -> list[str]:
+        """What tells rows apart, of keys that were read: see `ChangeReader.row_key`."""
+        return self._keys.texts(keys)
 
     def _decoded(self, value: bytes) -> tuple[_Form | None, Any]:
         """The form that reads a record, and what it reads; None for one that is left."""
@@ -146,6 +150,9 @@ class ChangeRows:
         for ends in (src,) if reader.table.are_vertices else (src, dst):
             if None in ends or UNAVAILABLE in ends:
                 part.leave(at for at, end in enumerate(ends) if end in (None, UNAVAILABLE))
+        if self._remembers:
+            part.leave(at for at in moved if not sets[at])
+            moved = []
         are_typed = not part.of_deletion.keys().isdisjoint(reader.ends)
         part.leave(at for at in moved if at not in part.left and not self._is_plain(
             form, rows[at], sets[at], keys[at], src[at], dst[at], are_typed
@@ -271,7 +278,7 @@ class _Keys:
 
     def read(self, values: Values) -> Sequence[int]:
         """Of each record: one of these three."""
-        strict = self._reader.table.on_repeat is None
+        strict = self._reader.table.on_repeat != "last"
         if values.keys is None:
             return [_BAD if strict else _GOOD] * len(values)
         lines = as_lines(values.keys)
@@ -327,6 +334,28 @@ class _Keys:
         )  # fmt: skip
         self._decoders = [msgspec.json.Decoder(kind) for kind in (one, both)]
         return True
+
+    def texts(self, keys: Values) -> list[str]:
+        """REQUIRES: all were read, and their columns are the same."""
+        names = sorted(self._columns)
+        raw = msgspec.defstruct(
+            "RawKey", [(f"column_{at}", Raw) for at, _ in enumerate(names)],
+            rename={f"column_{at}": name for at, name in enumerate(names)},
+            forbid_unknown_fields=True, gc=False,
+        )  # fmt: skip
+        both = msgspec.defstruct("RawKeyAndSchema", [("schema", Raw), ("payload", raw)], gc=False)
+        decode, decode_both = msgspec.json.Decoder(raw).decode, msgspec.json.Decoder(both).decode
+        found = []
+        for key in keys:
+            try:
+                one = decode(key)
+            except msgspec.ValidationError:
+                one = decode_both(key).payload
+            found.append(key_text([
+                (name, bytes(column))
+                for name, column in zip(names, msgspec.structs.astuple(one), strict=True)
+            ]))  # fmt: skip
+        return found
 
 
 def _check_schemas(keys: list[Any]) -> None:
@@ -412,8 +441,9 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
             rows = [nothing if each is None else each for each in rows]
         return sets, rows, [at for at, op in enumerate(ops) if op not in _INSERTIONS]
 
+    src, dst, weight, time = columns
     return _Form(
-        kind, opened, lambda event: event.before, ("after", "before"), *columns
+        kind, opened, lambda event: event.before, ("after", "before"), src, dst, weight, time
     ).decoding(kind)
 
 
@@ -432,7 +462,8 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         moved = [at for at, row in enumerate(rows) if row.flat_op not in _INSERTIONS]
         return [_flat_sets(row) for row in rows], rows, moved
 
-    return _Form(kind, opened, lambda _: None, ("", ""), *columns).decoding(kind)
+    src, dst, weight, time = columns
+    return _Form(kind, opened, lambda _: None, ("", ""), src, dst, weight, time).decoding(kind)
 
 
 def _flat_sets(row: Any) -> bool | None:

@@ -1,0 +1,206 @@
+"""Records in Confluent's envelope: what they hold, as JSON that the topic's mapping reads.
+
+    record := 00 id body              id: of the schema, 4 bytes, big-endian
+
+No record of another form begins with the byte 0: as JSON it is none, and as msgpack it is an
+integer. What the body becomes depends on the schema's kind:
+
+    JSON       the body as it stands
+    AVRO       JSON that `avro.py` makes of it, with the fields that the mapping names
+    others     a dead letter, that says so
+
+So both readers of records, the fast one and the careful one, go on with the same bytes. Avro says
+itself in which unit a time of a logical type counts, so the mapping's own `time_unit` does not hold
+there: it becomes ms.
+
+Requires that `Schemas.ready` has been asked about the ids that are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec.structs
+import numpy as np
+
+from ..errors import RecordError
+from ..fields import Fields, Records, mapping_of
+from ..formats.mapped import MAX_MAPPED_BYTES
+from ..types import Array, Polled, Values
+from .avro import AvroReader, SchemaError, Type, parse
+from .schemas import Schemas
+
+HEADER_BYTES = 5
+_MAX_BYTES = HEADER_BYTES + MAX_MAPPED_BYTES
+_FIRST_OF_MSGPACK = 0x80  # no JSON begins so
+
+
+class Enveloped(NamedTuple):
+    """Where records of one schema, or none in the envelope (id None), lie among others."""
+
+    start: int
+    stop: int
+    id: int | None
+
+
+def id_of(value: object) -> int | None:
+    """The schema's id of a record in the envelope; None: it is in none."""
+    if type(value) is not bytes or len(value) < HEADER_BYTES or value[0]:
+        return None
+    return int.from_bytes(value[1:HEADER_BYTES], "big")
+
+
+def in_stretches(values: Values) -> Iterator[Enveloped]:
+    """All of `values`, in order, cut where the schema changes."""
+    within = (values.first_bytes() == 0) & (values.stops - values.starts >= HEADER_BYTES)
+    if not within.any():
+        yield Enveloped(0, len(values), None)
+        return
+    ids = _ids(values, within)
+    for start, stop in pairwise([0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]):
+        yield Enveloped(start, stop, int(ids[start]) if within[start] else None)
+
+
+def _ids(values: Values, within: Array) -> Array:
+    """int64[n]: the id of each; -1 of one that is in no envelope."""
+    data, starts = np.frombuffer(values.data, np.uint8), values.starts[within]
+    ids = np.full(len(values), -1, np.int64)
+    ids[within] = sum(data[starts + at].astype(np.int64) << 8 * (4 - at) for at in range(1, 5))
+    return ids
+
+
+class Envelopes:
+    """Unwraps records. schemas: None: none can be; then it is said what to do."""
+
+    def __init__(self, schemas: Schemas | None, records: Records) -> None:
+        self._schemas = schemas
+        self._records = records
+        self._types: dict[int, Type] = {}
+        self._made: dict[tuple[int, str, bool], _Unwrapping | RecordError] = {}
+
+    @property
+    def are_read(self) -> bool:
+        """Whether there is a registry."""
+        return self._schemas is not None
+
+    def ids_in(self, polled: Iterable[Polled]) -> set[int]:
+        """The ids of the schemas by which these are read."""
+        found: set[int] = set()
+        for one in polled:
+            if self._schemas is None or mapping_of(self._records, one.partition.topic) is None:
+                continue
+            if isinstance(one.value, Values):  # keys are read of changes of a table
+                many = [one.value] if one.value.keys is None else [one.value, one.value.keys]
+                ids = {part.id for values in many for part in in_stretches(values)}
+            else:
+                ids = {id_of(one.value), id_of(one.key)}
+            found |= {id for id in ids if id is not None}
+        return found
+
+    def ready(self, polled: Iterable[Polled], stamp: int, wait_s: float) -> bool:
+        """See `Schemas.ready`."""
+        return self._schemas is None or self._schemas.ready(self.ids_in(polled), stamp, wait_s)
+
+    def wait(self, polled: Iterable[Polled], stamp: int) -> None:
+        """See `Schemas.wait`."""
+        if self._schemas is not None:
+            self._schemas.wait(self.ids_in(polled), stamp)
+
+    def trouble(self) -> str | None:
+        """See `Schemas.trouble`."""
+        return None if self._schemas is None else self._schemas.trouble()
+
+    def unwrapping(self, topic: str, id: int, stamp: int, *, whole: bool = False) -> _Unwrapping:
+        """How records of a topic with this schema are unwrapped. whole: with all of their fields,
+        those of Avro as Kafka Connect writes them beside their schema. Raises RecordError if they
+        are not."""
+        if self._schemas is None:
+            raise RecordError(
+                f"this looks like Confluent's envelope, with schema {id}: give schema_registry, or "
+                "--schema-registry URL",
+                "unserved",
+            )
+        fields = mapping_of(self._records, topic)
+        if fields is None:
+            raise RecordError(
+                "a record in Confluent's envelope is read by a mapping: say which of its fields "
+                "are what, as records=Fields(…) or --source and --target",
+                "unserved",
+            )
+        schema = self._schemas.of(id, stamp)
+        found = self._made.get((id, topic, whole))
+        if found is None:
+            try:
+                found = self._unwrapping(schema.id, schema.kind, schema.text, schema.references,
+                                         fields, whole)  # fmt: skip
+            except SchemaError as error:
+                found = RecordError(f"schema {id}: {error}", error.kind)
+            self._made[id, topic, whole] = found
+        if isinstance(found, RecordError):
+            raise RecordError(str(found), found.kind)
+        return found
+
+    def _unwrapping(
+        self, id: int, kind: str, text: str, references: tuple[str, ...], fields: Fields,
+        whole: bool,
+    ) -> _Unwrapping:  # fmt: skip
+        if kind == "JSON":
+            return _Unwrapping(id, fields, None)
+        if kind != "AVRO":
+            name = {"PROTOBUF": "Protobuf"}.get(kind, kind)
+            raise SchemaError(
+                f"it is one of {name}, which is not read: JSON and Avro are", "unserved"
+            )
+        if id not in self._types:
+            self._types[id] = parse(text, references)
+        of = self._types[id]
+        if whole:
+            return _Unwrapping(id, fields, AvroReader(of, None))
+        names = {name for name in fields.by_role().values() if name is not None}
+        if isinstance(fields.time, str) and any(t.is_time for t in of.at(fields.time.split("."))):
+            fields = msgspec.structs.replace(fields, time_unit="ms")
+        return _Unwrapping(id, fields, AvroReader(of, names))
+
+
+class _Unwrapping:
+    """Of records of one topic that have the same schema. fields: the mapping that reads them then.
+    avro: None: they are JSON."""
+
+    def __init__(self, id: int, fields: Fields, avro: AvroReader | None) -> None:
+        self.fields = fields
+        self._id = id
+        self._avro = avro
+
+    def one(self, value: bytes) -> bytes:
+        """What a record holds, as JSON. Raises RecordError."""
+        if len(value) > _MAX_BYTES:
+            raise RecordError(f"{len(value)} bytes: at most {_MAX_BYTES} here", "oversized")
+        body = value[HEADER_BYTES:]
+        if self._avro is not None:
+            try:
+                return self._avro.read(body)
+            except RecordError as error:
+                raise RecordError(f"schema {self._id}: {error}", error.kind) from None
+        if not body or body[0] >= _FIRST_OF_MSGPACK:
+            raise RecordError("not JSON, as its schema has it", "malformed")
+        return body
+
+    def many(self, values: Values) -> Values | None:
+        """The same of many; None if some cannot be unwrapped, or not in this way."""
+        if values.longest > _MAX_BYTES:
+            return None
+        data, starts = values.data, values.starts + HEADER_BYTES
+        if self._avro is None:
+            bodies = Values(data, starts, values.stops, values.times)
+            first = bodies.first_bytes()
+            return bodies if bool(((first > 0) & (first < _FIRST_OF_MSGPACK)).all()) else None
+        places = zip(starts.tolist(), values.stops.tolist(), strict=True)
+        lines = self._avro.read_many([data[start:stop] for start, stop in places])
+        if lines is None:
+            return None
+        ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+        if len(ends) != len(values):
+            return None
+        return Values.in_lines(lines, np.diff(ends, prepend=-1) - 1)

@@ -1,0 +1,152 @@
+"""What a registry answered is kept, counts by stamps, and is asked for again if it is damaged."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest import CheckpointError, RecordError, SchemaRegistry, SourceError
+from ingest.errors import AwayError
+from ingest.registry.schemas import ASK_AGAIN_MS, DIRECTORY, Schemas
+from ingest.sources.kafka import clock
+from tests.support.events import events_named
+from tests.support.schema_registry import Registry, served
+from tests.support.ticks import Ticks
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with served() as found:
+        yield found
+
+
+def schemas(registry: Registry | None, path: Path | None, patience: float = 60.0) -> Schemas:
+    url = None if registry is None else registry.url
+    return Schemas(url and SchemaRegistry(url, patience=patience), path)  # type: ignore[arg-type]
+
+
+def verdict(found: Schemas, id: int, stamp: int) -> str:
+    found.wait([id], stamp)
+    try:
+        return found.of(id, stamp).text
+    except RecordError as error:
+        return {"unserved": "none"}[error.kind]
+
+
+def test_a_schema_is_asked_for_once_and_kept(registry: Registry, tmp_path: Path) -> None:
+    id = registry.add('"int"', references=[])
+    found = schemas(registry, tmp_path)
+    assert [verdict(found, id, stamp) for stamp in (7, 8, 0)] == ['"int"'] * 3
+    assert registry.asked == [f"/schemas/ids/{id}"]
+    assert verdict(schemas(None, tmp_path), id, 3) == '"int"'
+    with pytest.raises(SourceError, match="schema 99 is not among those that are kept"):
+        schemas(None, tmp_path).wait([99], 3)
+
+
+def test_one_that_is_missing_counts_from_when_it_is_found(
+    registry: Registry, tmp_path: Path
+) -> None:
+    found, first = schemas(registry, tmp_path), 1_700_000_000_000
+    assert verdict(found, 1, first) == "none"
+    registry.add('"int"')
+    soon = first + ASK_AGAIN_MS - 1
+    assert verdict(found, 1, soon) == "none"  # as it was said
+    assert len(registry.asked) == 1
+    later = first + ASK_AGAIN_MS
+    assert verdict(found, 1, later) == '"int"'
+    # Whoever replays this comes to the same, though the registry knows the schema now.
+    again = schemas(registry, tmp_path)
+    stamps = (first, soon, later - 1, later, later + 5)
+    assert [verdict(again, 1, stamp) for stamp in stamps] == ["none"] * 3 + ['"int"'] * 2
+    assert len(registry.asked) == 2
+
+
+def test_one_that_stays_missing_is_asked_for_now_and_then(
+    registry: Registry, tmp_path: Path
+) -> None:
+    found = schemas(registry, tmp_path)
+    for stamp in range(0, 3 * ASK_AGAIN_MS, ASK_AGAIN_MS // 10):
+        assert verdict(found, 1, stamp) == "none"
+    assert len(registry.asked) == 3
+    assert len(list((tmp_path / DIRECTORY).iterdir())) == 1
+
+
+def test_what_is_kept_and_damaged_is_asked_for_again(registry: Registry, tmp_path: Path) -> None:
+    """Each byte of a file in turn, and each length: the schema, or none without a registry; and it
+    counts from the same stamp as before."""
+    first, later = 1000, 1000 + ASK_AGAIN_MS
+    origin = tmp_path / "origin"
+    found = schemas(registry, origin)
+    assert verdict(found, 1, first) == "none"
+    registry.add('"int"')
+    assert verdict(found, 1, later) == '"int"'
+    (name,) = [p.name for p in (origin / DIRECTORY).iterdir() if ".from-" in p.name]
+    whole = (origin / DIRECTORY / name).read_bytes()
+    spoilt = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
+    spoilt += [whole[:at] for at in range(len(whole))]
+    copy = tmp_path / "copy"
+    for number, data in enumerate(spoilt):
+        shutil.copytree(origin, copy)
+        (copy / DIRECTORY / name).write_bytes(data)
+        if number % 20 == 0:  # asking takes a while
+            again = schemas(registry, copy)
+            assert [verdict(again, 1, stamp) for stamp in (first, later)] == ["none", '"int"']
+            assert (copy / DIRECTORY / name).read_bytes() == whole
+        else:
+            with pytest.raises(SourceError, match="not among those that are kept"):
+                schemas(None, copy).wait([1], later)
+        shutil.rmtree(copy)
+
+
+def test_a_registry_that_is_away_is_asked_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served() as registry:
+        port = int(registry.url.rpartition(":")[2])
+        id = registry.add('"int"')
+    found = schemas(registry, tmp_path)
+    assert not found.ready([id], 0, 0.3)
+    said = found.trouble()
+    assert said is not None
+    assert "schemas are not read for" in said
+    assert "refused" in said
+    (event,) = events_named(caplog, "outage")
+    assert event.fields["bootstrap"] == registry.url
+    with served(registry, port=port):
+        found.wait([id], 0)
+    assert found.of(id, 0).text == '"int"'
+    assert found.trouble() is None
+    assert len(events_named(caplog, "outage over")) == 1
+
+
+def test_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as registry:
+        pass
+    ticks = Ticks(1.0)
+    monkeypatch.setattr(clock, "now", ticks.monotonic)
+    monkeypatch.setattr(clock, "sleep", ticks.sleep)
+    found = schemas(registry, tmp_path, patience=30)
+    with pytest.raises(AwayError, match=r"no schema 7 for 3\d s: .*refused"):
+        found.wait([7], 0)
+
+
+def test_a_refusal_is_raised(registry: Registry, tmp_path: Path) -> None:
+    registry.authorization = "Basic other"
+    with pytest.raises(SourceError, match="401"):
+        schemas(registry, tmp_path).wait([1], 0)
+
+
+def test_a_disk_that_refuses_is_told(registry: Registry, tmp_path: Path) -> None:
+    id = registry.add('"int"')
+    (tmp_path / DIRECTORY).write_bytes(b"")
+    with pytest.raises(CheckpointError, match="schemas"):
+        schemas(registry, tmp_path).wait([id], 0)
+
+
+def test_without_a_directory_nothing_is_kept(registry: Registry) -> None:
+    id = registry.add('"int"')
+    assert verdict(schemas(registry, None), id, 0) == '"int"'
+    assert verdict(schemas(registry, None), 99, 0) == "none"

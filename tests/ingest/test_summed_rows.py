@@ -1,0 +1,97 @@
+"""Rows that share their ends, summed: weights and times, however records are polled and batches are
+cut, and over resumes at any place."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lpma
+from ingest import Debezium, Fields, Partition, Pipeline, SqliteLog
+
+PAID = Debezium(Fields("payer", "payee", weight="amount", time="at"), on_repeat="sum")
+TOPIC = "paid"
+
+ends = st.none() | st.integers(0, 2)
+row = st.fixed_dictionaries({
+    "payer": ends, "payee": ends, "amount": st.sampled_from([0.1, 0.2, 0.3, 1, -0.1, 1e9]),
+    "at": st.integers(1, 9),
+})  # fmt: skip
+event = st.tuples(st.sampled_from("crudx"), st.integers(1, 4), row) | st.just(("t", 0, {}))
+
+Rows = dict[int, dict[str, Any]]
+Edges = dict[tuple[int, int], tuple[float, int]]
+
+
+def record(op: str, id: int, row: dict[str, Any]) -> tuple[bytes | None, bytes | None]:
+    """Its value, and its key. The rows before are not told."""
+    key = json.dumps({"id": id}).encode()
+    if op == "x":
+        return None, key
+    after = None if op in "dt" else {"id": id, **row}
+    value = {"op": op, "before": None, "after": after, "source": {"connector": "postgresql"}}
+    return json.dumps(value).encode(), None if op == "t" else key
+
+
+def after(rows: Rows, op: str, id: int, row: dict[str, Any]) -> Rows:
+    if op == "t":
+        return {}
+    left = {other: each for other, each in rows.items() if other != id}
+    return left if op in "dx" else {**left, id: row}
+
+
+def edges_of(rows: Rows) -> Edges:
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for each in rows.values():
+        if None not in (each["payer"], each["payee"]):
+            found.setdefault((each["payer"], each["payee"]), []).append(each)
+    sums = {pair: (float(sum(Fraction(each["amount"]) for each in of)), max(e["at"] for e in of))
+            for pair, of in found.items()}  # fmt: skip
+    return {pair: each for pair, each in sums.items() if each[0] > 0}
+
+
+def edges_in(graph: Any) -> Edges:
+    src, dst, weights, times = (each.tolist() for each in graph.snapshot().edges())
+    return dict(zip(zip(src, dst, strict=True), zip(weights, times, strict=True), strict=True))
+
+
+@given(st.lists(event, max_size=16), st.integers(1, 5), st.integers(1, 20), st.booleans(),
+       st.randoms(use_true_random=False))  # fmt: skip
+@settings(deadline=None)
+def test_edges_are_the_sums_of_the_rows(
+    events: list[Any], size: int, polled: int, is_alone: bool, random: Any
+) -> None:
+    """Where another topic is read, too, a truncation takes the edges of this one alone."""
+    table = Debezium(PAID.fields, "delete", "sum")
+    states: list[Rows] = [{}]
+    for each in events:
+        states.append(after(states[-1], *each))
+    topics = [TOPIC] if is_alone else [TOPIC, "others"]
+    place = Partition(TOPIC, 0)
+    with TemporaryDirectory() as directory, SqliteLog(Path(directory) / "log", topics) as log:
+        given: dict[str, Any] = {"batch_size": size, "poll_records": polled}
+        records = [record(*each) for each in events]
+        log.produce_many(TOPIC, [v for v, _ in records], keys=[k for _, k in records])
+        graph = lpma.Graph(device="cpu", weight_dtype="float64")
+        pipeline = Pipeline(log, graph, Path(directory) / "state", records=table, **given)
+        while True:
+            done = pipeline.step(drain=True)
+            at = pipeline.positions()[place]
+            assert at.row == 0
+            assert edges_in(pipeline.graph) == edges_of(states[at.offset])
+            if at.offset == len(events):
+                break
+            assert done or not pipeline.source.at_end()
+            if random.random() < 0.3:  # killed, maybe after a checkpoint
+                if random.random() < 0.5:
+                    pipeline.checkpoint_now()
+                pipeline.close(checkpoint=False)
+                pipeline = Pipeline.resume(Path(directory) / "state", log, **given)
+        assert not pipeline.outputs.kept
+        pipeline.close()
