@@ -108,7 +108,7 @@ def compared(
                     names == "names",
                     stages,
                     _Registry("http://localhost") if form == AVRO else None,
-                )  # fmt: skip
+                )
             }
             if loads is not None:
                 runs |= {name: partial(_loop, topic, _keys(form), loads, name) for name in loops}
