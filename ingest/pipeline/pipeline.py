@@ -537,7 +537,7 @@ class Pipeline:
             if self.outputs.held and self.outputs.letters:  # whoever asks for one takes them
                 self._first.good()
                 self.intake.write_held()
-                self.outputs.flush()
+                self.intake.flush_letters()
             state = replace(self._stream.state, fingerprints=dict(self.intake.fingerprints))
             try:
                 checkpoints.begin(state, self.intake.waiting(self._pending))
