@@ -11,6 +11,7 @@ import pytest
 import lpma
 from ingest import Debezium, Fields, Pipeline, SqliteLog
 from tests.support.schema_registry import avro, enveloped, served
+from tests.support.waiting import wait_for
 
 pytest.importorskip("fastavro", reason="pip install 'lpma-graph[registry]'")
 
@@ -59,7 +60,7 @@ def test_a_table_in_avro_is_the_graph(on_repeat: Any, tmp_path: Path) -> None:
         with Pipeline(log, graph, records=table, names=True, poll_records=1, batch_size=1,
                       schema_registry=registry.url) as pipeline:  # fmt: skip
             for weights in expected:
-                assert pipeline.step(drain=True)
+                assert wait_for(lambda: pipeline.step(drain=True))
                 src, dst, found, times = graph.snapshot().edges()
                 assert dict(zip(zip(src.tolist(), dst.tolist(), strict=True), found.tolist(),
                                 strict=True)) == weights  # fmt: skip
