@@ -109,7 +109,7 @@ def test_a_registry_that_is_away_is_asked_again(
         port = int(registry.url.rpartition(":")[2])
         id = registry.add('"int"')
     found = schemas(registry, tmp_path)
-    said = wait_for(lambda: not found.ready([id], 0, 0.05) and found.trouble())
+    said = str(wait_for(lambda: found.ready([id], 0, 0.05) or found.trouble()))
     assert "schemas are not read for" in said
     assert "refused" in said
     (event,) = events_named(caplog, "outage")
