@@ -52,7 +52,8 @@ SHARE = 9  # of the updates' time to that of queries which are read before them
 MOST_SHARE_MS = 100  # of that, before queries are read first again
 UNPOLLED_S = 0.01  # while questions are answered, at most
 LOOK_S = 0.005  # for questions, where a source cannot be woken
-SCHEMA_S = 0.05  # for a schema of records that were polled, before requests are answered
+SCHEMA_S = 1.0  # for a schema of records that were polled, before requests are answered
+AWAY_S = 0.05  # the same while the registry is away
 RECENT_S = 10.0  # and while some came lately
 ASKED_S = 0.1  # after a question, while the next is likely to come
 ASKED_ROWS = 1 << 16  # of a batch meanwhile: the next one waits behind it
@@ -185,7 +186,9 @@ class Intake:
         until its schemas are known."""
         stamp = self._now()  # now: records were waited for
         with self._stages.poll:
-            ready = self._decoder.envelopes.ready(polled, stamp, SCHEMA_S)
+            envelopes = self._decoder.envelopes
+            wait = SCHEMA_S if envelopes.trouble() is None else AWAY_S
+            ready = envelopes.ready(polled, stamp, wait)
         self._held_back = [] if ready else polled
         if not ready:
             return False

@@ -416,9 +416,10 @@ class Pipeline:
         """Apply one batch, of at most `limit` operations; how many operations it had.
 
         Waits until a batch closes by size or age; 0 says that the source had nothing for an
-        interval, or nothing but bad records. `drain`: do not wait for more than the source holds
-        now. After the graph's OutOfMemory, which leaves the batch unapplied, another step tries it
-        again, whole, whatever the limit; after any other error `resume`."""
+        interval, or nothing but bad records, or that a schema registry is away. `drain`: do not
+        wait for more than the source holds now. After the graph's OutOfMemory, which leaves the
+        batch unapplied, another step tries it again, whole, whatever the limit; after any other
+        error `resume`."""
         if not self._usable:
             raise PipelineError("an earlier error stopped this pipeline, or it was closed: resume")
         checkpoints = self._checkpoints

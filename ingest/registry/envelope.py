@@ -27,7 +27,7 @@ import msgspec.structs
 import numpy as np
 
 from ..errors import RecordError
-from ..fields import Fields, Records, mapping_of
+from ..fields import Debezium, Fields, Records, mapping_of, records_of
 from ..formats.mapped import MAX_MAPPED_BYTES
 from ..formats.row_reader import PlainRows
 from ..types import Array, Polled, Values
@@ -92,13 +92,16 @@ class Envelopes:
         """The ids of the schemas by which these are read."""
         found: set[int] = set()
         for one in polled:
-            if self._schemas is None or mapping_of(self._records, one.partition.topic) is None:
+            topic = one.partition.topic
+            if self._schemas is None or mapping_of(self._records, topic) is None:
                 continue
-            if isinstance(one.value, Values):  # keys are read of changes of a table
-                many = [one.value] if one.value.keys is None else [one.value, one.value.keys]
+            # Keys are read of changes of a table alone; others may be any bytes.
+            has_keys = isinstance(records_of(self._records, topic), Debezium)
+            if isinstance(one.value, Values):
+                many = [one.value, *([one.value.keys] if has_keys and one.value.keys else [])]
                 ids = {part.id for values in many for part in in_stretches(values)}
             else:
-                ids = {id_of(one.value), id_of(one.key)}
+                ids = {id_of(one.value), id_of(one.key) if has_keys else None}
             found |= {id for id in ids if id is not None}
         return found
 

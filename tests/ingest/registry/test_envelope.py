@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -191,6 +192,34 @@ def test_what_cannot_be_read_says_why() -> None:
     assert "records=Fields(…)" in one(enveloped(JSON, b"{}"), None)
     large = avro(FIRST, row | {"user": "a" * (1 << 20)})
     assert "at most" in one(enveloped(AVRO, large))
+
+
+def test_a_schema_in_a_header_is_said_not_to_be_read() -> None:
+    assert "__value_schema_id, is not read" in one(avro(FIRST, {
+        "user": "ann", "item": "b", "stars": None, "at": 0}))  # fmt: skip
+    assert "header" not in one(b"\2a", schemas=None)
+
+
+def test_keys_are_asked_about_of_changes_of_tables_alone() -> None:
+    """Others may be integers, say, of which many begin with the byte 0."""
+    value, key = enveloped(1, b"x"), enveloped(2, b"y")
+    many = Values.of([value] * 2)
+    many.keys = Values.of([key] * 2)
+    polled = [Polled(PLACE, 0, value, key=key), Polled(PLACE, 1, many)]
+    table = ingest.Debezium(Fields("user", "item"))
+    assert Envelopes(known(), checked_records(FIELDS)).ids_in(polled) == {1}
+    assert Envelopes(known(), checked_records(table)).ids_in(polled) == {1, 2}
+    assert Envelopes(known(), "msgpack").ids_in(polled) == set()
+    assert Envelopes(None, FIELDS).ids_in(polled) == set()
+
+
+def test_without_fastavro_the_stream_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that could be read become no dead letters."""
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    envelopes = Envelopes(known(), FIELDS)
+    with pytest.raises(ingest.PipelineError, match=r"lpma-graph\[registry\]"):
+        envelopes.unwrapping("updates", AVRO, 5)
+    envelopes.unwrapping("updates", JSON, 5)
 
 
 def test_what_begins_otherwise_is_in_no_envelope() -> None:

@@ -15,6 +15,7 @@ from ingest.sources.kafka import clock
 from tests.support.events import events_named
 from tests.support.schema_registry import Registry, served
 from tests.support.ticks import Ticks
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
@@ -108,9 +109,7 @@ def test_a_registry_that_is_away_is_asked_again(
         port = int(registry.url.rpartition(":")[2])
         id = registry.add('"int"')
     found = schemas(registry, tmp_path)
-    assert not found.ready([id], 0, 0.3)
-    said = found.trouble()
-    assert said is not None
+    said = str(wait_for(lambda: found.ready([id], 0, 0.05) or found.trouble()))
     assert "schemas are not read for" in said
     assert "refused" in said
     (event,) = events_named(caplog, "outage")
