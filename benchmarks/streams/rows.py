@@ -10,11 +10,12 @@ over a broker's log.
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ import msgpack
 
 import ingest
 import lpma
+from ingest.registry.client import Schema
 
 from .. import workloads
 from ..report import Report, Setting, rates
@@ -43,6 +45,7 @@ FORMS = [
         f"columns, {RECORD:,} a record",
     )
 ] + [("names", DEBEZIUM)]
+AVRO = "Avro rows in Confluent's envelope"
 LOOPS = ("networkx", "dictionaries")
 STAGES = ("poll", "buffer", "journal", "apply")
 
@@ -88,7 +91,8 @@ def compared(
     """A row of the report for each form of record. filled: a topic with these records."""
     loops = [n for n in LOOPS if setting.wants(n) and (n != "networkx" or find_spec("networkx"))]
     stream = workloads.rmat(18, 0, max(num_rows, num_columnar))
-    for names, form in FORMS:
+    forms = [*FORMS, ("names", AVRO)] if find_spec("fastavro") else FORMS
+    for names, form in forms:
         count = num_columnar if form.startswith("columns") else num_rows
         src, dst = stream.stream(0, count)
         edges: Ends = list(zip(src.tolist(), dst.tolist(), strict=True))
@@ -97,7 +101,14 @@ def compared(
         with filled(list(_records(edges, form, names == "names"))) as topic:
             loads, stages = _loads(form), dict[str, float]()
             runs: dict[str, Callable[[], Any]] = {
-                "lpma": partial(_pipeline, topic, _mapping(form), names == "names", stages)
+                "lpma": partial(
+                    _pipeline,
+                    topic,
+                    _mapping(form),
+                    names == "names",
+                    stages,
+                    _Registry("http://localhost") if form == AVRO else None,
+                )
             }
             if loads is not None:
                 runs |= {name: partial(_loop, topic, _keys(form), loads, name) for name in loops}
@@ -120,7 +131,7 @@ def _records(edges: Ends, form: str, names: bool) -> Iterator[bytes]:
             u, v = zip(*edges[first : first + RECORD], strict=True)
             yield ingest.encode_updates(list(u), list(v), names=names)
         return
-    pack: Callable[[Any], bytes] = msgpack.packb
+    pack: Callable[[Any], bytes] = _pack_avro if form == AVRO else msgpack.packb
     if form.startswith("JSON"):
         pack = lambda row: json.dumps(row).encode()  # noqa: E731
     if form == DEBEZIUM:
@@ -143,6 +154,41 @@ def _inserted(row: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
+# Its schema, as a registry would have it.
+SCHEMA: dict[str, Any] = {
+    "type": "record", "name": "Row",
+    "fields": [
+        {"name": "src", "type": "string"}, {"name": "dst", "type": "string"},
+        {"name": "weight", "type": ["null", "double"]},
+        {"name": "time", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}  # fmt: skip
+
+
+class _Registry(ingest.SchemaRegistry):
+    """A registry that is asked once, and answers at once."""
+
+    def schema(self, id: int) -> Schema:
+        return Schema(id, "AVRO", json.dumps(SCHEMA))
+
+
+def _pack_avro(row: Any) -> bytes:
+    out = io.BytesIO(b"\0\0\0\0\1")
+    out.seek(5)
+    importlib.import_module("fastavro").schemaless_writer(out, _parsed(), row)
+    return out.getvalue()
+
+
+def _load_avro(value: bytes) -> Any:
+    read = importlib.import_module("fastavro").schemaless_reader
+    return read(io.BytesIO(value[5:]), _parsed())
+
+
+@cache
+def _parsed() -> Any:
+    return importlib.import_module("fastavro").parse_schema(SCHEMA)
+
+
 def _keys(form: str) -> tuple[str, str, str, str]:
     return MAPPED if form.startswith("mapped") or form == DEBEZIUM else OURS
 
@@ -155,6 +201,8 @@ def _mapping(form: str) -> ingest.Fields | ingest.Debezium:
 def _loads(form: str) -> Callable[[bytes], Any] | None:
     if form.startswith("columns"):
         return None
+    if form == AVRO:
+        return _load_avro
     if "msgpack" in form:
         return msgpack.unpackb
     loads = importlib.import_module("orjson").loads if find_spec("orjson") else json.loads
@@ -162,8 +210,9 @@ def _loads(form: str) -> Callable[[bytes], Any] | None:
 
 
 def _pipeline(
-    topic: Topic, records: ingest.Fields | ingest.Debezium, names: bool, stages: dict[str, float]
-) -> lpma.Graph:
+    topic: Topic, records: ingest.Fields | ingest.Debezium, names: bool, stages: dict[str, float],
+    registry: ingest.SchemaRegistry | None,
+) -> lpma.Graph:  # fmt: skip
     graph = lpma.Graph(device="cpu", names=names)
     with (
         topic.source() as source,
@@ -171,6 +220,7 @@ def _pipeline(
         ingest.Pipeline(
             source, graph, Path(state) / "state", records=records, names=names,
             batch_size=BATCH, batch_interval=10.0, poll_records=POLL, dead_letters=refuse,
+            schema_registry=registry,
         ) as pipeline,
     ):  # fmt: skip
         pipeline.run(until="end")

@@ -158,8 +158,9 @@ class Live:
             if self._query_topic is None:
                 raise
             hint = (
-                f"`lpma ingest` reads queries of the topic {self._query_topic} where it is given "
-                f"no --topic, or --topic {self._query_topic} as well"
+                "no stream says in its topics what it reads, so only waiting tells: `lpma ingest` "
+                f"reads queries of the topic {self._query_topic} where it is given no --topic, or "
+                f"--topic {self._query_topic} as well"
             )
             ends = [end for ask in queries for end in (ask.src, ask.dst) if end is not None]
             if not all(isinstance(end, int) and 0 <= end <= MAX_VERTEX for end in ends):

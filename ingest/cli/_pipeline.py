@@ -15,8 +15,9 @@ import typer
 from ..errors import CheckpointError
 from ..events import log_event
 from ..sources import FileSource
+from ..sources.base import TopicsDiffer
 from ..sources.files.unpacking import share_read
-from ._config import SET
+from ._config import MEMORY, SET
 from ._console import Screen
 from ._ingest_options import CheckpointOptions
 from ._options import RARE_OF_GRAPH
@@ -51,10 +52,16 @@ def open_pipeline(
     checkpoint = checkpointing.checkpoint
     if checkpoint is not None and has_checkpoint(checkpoint):
         check_nothing_begins(checkpoint, starts, checkpointing.from_store)
-        pipeline = Pipeline.resume(
-            checkpoint, source, accept_gap=checkpointing.accept_gap,
-            accept_journal_loss=checkpointing.accept_journal_loss, device=device, **settings,
-        )  # fmt: skip
+        try:
+            pipeline = Pipeline.resume(
+                checkpoint, source, accept_gap=checkpointing.accept_gap,
+                accept_journal_loss=checkpointing.accept_journal_loss, device=device, **settings,
+            )  # fmt: skip
+        except TopicsDiffer as error:
+            if not (checkpoint / MEMORY).is_file():
+                raise
+            alone = f"`lpma ingest -c {checkpoint}` alone goes on as this stream was last run"
+            raise TargetError(f"{error}; {alone}") from error
         try:
             check_same(pipeline.graph, asked, checkpoint)
         except typer.BadParameter:

@@ -155,11 +155,10 @@ class _Command(TyperCommand):
         spelled = {option for each in self.params for option in each.opts}
         moved = getattr(self.callback, "moved", {})
         if name in _LOGS:
+            more = ["--json has all figures"] if "--json" in spelled else []
             if (key := moved.get("--log-json")) is not None:
-                return f"--set {key}=true logs what happens, as JSON lines"
-            if "--log-json" in spelled:
-                return "--log-json logs what happens, as JSON lines"
-            return "a command says on stderr what it does, and has no more to say"
+                more.append(f"--set {key}=true logs what happens")
+            return ", ".join(more)
         match = _ROLE.fullmatch(name)
         option = f"--{_ROLES.get(match[1], match[1])}" if match else _OTHERS.get(name)
         return f"it is {option}" if option in spelled else ""

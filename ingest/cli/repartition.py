@@ -117,9 +117,11 @@ def repartition(
 ) -> None:
     """Write a stream to the partitions of its vertices' owners, as a cluster reads it.
 
-    Each update is written once, whenever this command is stopped or killed: run again with the same
-    checkpoint, it goes on. What is no update becomes a dead letter, queries stay where they are,
-    and both are counted. Ctrl-C stops it after the current chunk.
+    Each update counts once, whenever this command is stopped or killed: run again with the same
+    checkpoint, it goes on, and what it then writes a second time bears the same number, by which a
+    cluster drops it. So does an update that its producer sent twice. What is no update becomes a
+    dead letter, queries stay where they are, and both are counted. Ctrl-C stops it after the
+    current chunk.
 
     lpma repartition own.csv updates --to log --partitions 4 -c progress"""
     from ..cluster.repartition import Repartition

@@ -128,12 +128,7 @@ class Repartition(Closing):
         self._source = source
         predecessors = predecessors and directed
         self._names = names
-        records = checked_records(records)
-        if remembers_rows(records):
-            raise PipelineError(
-                "on_repeat='sum' remembers the rows of a table, and a repartitioning does not: "
-                "read the table with a pipeline, or say on_repeat='last'"
-            )
+        records = _checked_records(records)
         self._topics = SourceTopics(source, directed, names)
         self._interval_s = epoch_interval_s
         self._marked = time.monotonic()
@@ -166,15 +161,10 @@ class Repartition(Closing):
             self._sink.seq, self._sink.epoch = self._progress.seq, self._progress.epoch
             letters = sink if dead_letters is None else dead_letters
             self._outputs = Outputs(letters, None, (REPLIES,))
-            if found is None:
-                remove_schemas(checkpoint)
-            schemas = None
-            if self._progress.settings.get("enveloped"):
-                schemas = Schemas(registry, Path(checkpoint))
+            envelopes = Envelopes(self._schemas(registry, Path(checkpoint)), records)
             self._reader = RecordReader(
-                records, names, self._progress.seen, self._outputs,
-                envelopes=Envelopes(schemas, records),
-            )  # fmt: skip
+                records, names, self._progress.seen, self._outputs, envelopes=envelopes
+            )
             self._held_back: list[Polled] = []  # until their schemas are known
             self._updates = UpdateReader(self._reader, self._outputs, self._topics, self._sink)
             if found is None:
@@ -184,6 +174,12 @@ class Repartition(Closing):
         except BaseException:
             self._file.close()
             raise
+
+    def _schemas(self, registry: SchemaRegistry | None, directory: Path) -> Schemas | None:
+        """Those of records in Confluent's envelope; None: these are not read."""
+        if not self.resumed:
+            remove_schemas(directory)
+        return Schemas(registry, directory) if self._progress.settings.get("enveloped") else None
 
     def close(self) -> None:
         """Save how far it has come, unless a write failed."""
@@ -324,6 +320,17 @@ def _stretches(polled: list[Polled]) -> list[Chunk]:
 
 
 # Beginning -----------------------------------------------------------------------------------
+
+
+def _checked_records(records: Records) -> Records:
+    """Raises PipelineError."""
+    found = checked_records(records)
+    if remembers_rows(found):
+        raise PipelineError(
+            "on_repeat='sum' remembers the rows of a table, and a repartitioning does not: read "
+            "the table with a pipeline, or say on_repeat='last'"
+        )
+    return found
 
 
 def _make_topics(

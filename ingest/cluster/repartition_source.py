@@ -197,7 +197,7 @@ class UpdateReader:
         Raises SourceError for what cannot be
         written again at all."""
         counts: Counter[str] = Counter()
-        repeats, rejected = self._reader.duplicates, self._outputs.rejected
+        repeats, rejected = self._reader.duplicates, len(self._outputs.letters)
         found: list[Rows] = []
         for run in in_runs(list(polled)):
             counts["records"] += run.last - run.offset + 1
@@ -216,7 +216,7 @@ class UpdateReader:
                 counts["operations"] += len(rows.batch)
                 found.append(rows)
         counts["repeats"] = self._reader.duplicates - repeats
-        counts["rejected"] = self._outputs.rejected - rejected
+        counts["rejected"] = len(self._outputs.letters) - rejected
         return found, counts
 
 

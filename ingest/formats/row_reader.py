@@ -115,7 +115,7 @@ class RowReader:
         if not may_be_plain.any():
             yield from self._decoded(values, 0)
             return
-        rows = _Plain.read(values, self._names, self._unit)
+        rows = PlainRows.read(values, self._names, self._unit)
         np.logical_and(rows.plain, may_be_plain, out=rows.plain)
         for start, stop in rows.bounds():
             if rows.plain[start]:
@@ -151,7 +151,7 @@ class RowReader:
         return None, None
 
 
-class _Plain(NamedTuple):
+class PlainRows(NamedTuple):
     """What records say, and which are plain rows. kind to timed: arrays of one length. ends: of src
     and dst of each row in turn; where vertices go by ids, these are the keys."""
 
@@ -165,7 +165,7 @@ class _Plain(NamedTuple):
     names: bool
 
     @classmethod
-    def read(cls, values: Values, names: bool, unit: str) -> _Plain:
+    def read(cls, values: Values, names: bool, unit: str) -> PlainRows:
         from .plain_rows import read_all  # not above: Numba takes a third of a second to import
 
         n, data = len(values), np.frombuffer(values.data, np.uint8)

@@ -308,7 +308,8 @@ class Pipeline:
     ) -> int:
         """Step until told to stop; how many operations were applied.
 
-        until: a number of operations, exactly; "end": what the source holds when it is reached; a
+        until: a number of operations, exactly, unless a change of a table that has two ends there
+        and is not cut; "end": what the source holds when it is reached; a
         function of the pipeline, called after each step; None: forever. `stop` ends it after the
         current batch, and so does the end of a file. `progress` gets each batch's figures.
         PipelineError for any other `until`, before anything is applied. AllRecordsBad if the first

@@ -33,7 +33,7 @@ from ..formats.mapped import is_msgpack
 from ..formats.records import decode_record
 from ..formats.replies import MAX_KEPT_BYTES, DeadLetter
 from ..formats.row_reader import RowReaders, Stretch, named_ends
-from ..registry.envelope import Envelopes, id_of, in_stretches
+from ..registry.envelope import Envelopes, Unwrapping, id_of, in_stretches
 from ..state.table_rows import Sum, TableRow, TableRows
 from ..types import NO_UPDATES, NO_VALUE, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
@@ -163,25 +163,42 @@ class RecordReader:
     def _enveloped(
         self, polled: Polled, values: Values, id: int, stamp: int
     ) -> Iterator[ReadRecords]:
-        """Many records in the envelope, of one schema. Where they cannot be unwrapped together, the
-        halves."""
+        """Many records in the envelope, of one schema."""
         topic = polled.partition.topic
         try:
             unwrapping = self.envelopes.unwrapping(topic, id, stamp)
-            inner = unwrapping.many(values)
         except RecordError:  # each says why
-            unwrapping, inner = None, None
-        if unwrapping is not None and inner is not None:
-            for stretch in self._readers.of(topic, unwrapping.fields).stretches(inner):
-                yield from self._stretch(polled, values, stretch, stamp)
-        elif unwrapping is None or len(values) == 1:
             for at, value in enumerate(values, polled.offset):
                 yield self._one(polled.partition, at, value, stamp)
+            return
+        rows = unwrapping.plain_rows(values, self._readers.names)
+        if rows is None:
+            yield from self._decoded(polled, values, unwrapping, stamp)
+            return
+        for start, stop in rows.bounds():
+            if rows.plain[start]:
+                yield from self._stretch(polled, values, rows.stretch(start, stop), stamp)
+            else:
+                some = polled._replace(offset=polled.offset + start)
+                yield from self._decoded(some, values[start:stop], unwrapping, stamp)
+
+    def _decoded(
+        self, polled: Polled, values: Values, unwrapping: Unwrapping, stamp: int
+    ) -> Iterator[ReadRecords]:
+        """The same of records that are no plain rows. Where they cannot be unwrapped together, the
+        halves."""
+        topic = polled.partition.topic
+        inner = unwrapping.many(values)
+        if inner is not None:
+            for stretch in self._readers.of(topic, unwrapping.fields).stretches(inner):
+                yield from self._stretch(polled, values, stretch, stamp)
+        elif len(values) == 1:
+            yield self._one(polled.partition, polled.offset, values[0], stamp)
         else:
             half = len(values) // 2
-            yield from self._enveloped(polled, values[:half], id, stamp)
+            yield from self._decoded(polled, values[:half], unwrapping, stamp)
             behind = polled._replace(offset=polled.offset + half)
-            yield from self._enveloped(behind, values[half:], id, stamp)
+            yield from self._decoded(behind, values[half:], unwrapping, stamp)
 
     def _many(self, polled: Polled, values: Values, stamp: int) -> Iterator[ReadRecords]:
         """Records at consecutive offsets."""
@@ -240,7 +257,7 @@ class RecordReader:
             elif isinstance(value, Rejected):
                 raise RecordError(value.reason, "unreadable")
             else:
-                record = self._decoded(partition.topic, value, stamp, table is None)
+                record = self._decoded_one(partition.topic, value, stamp, table is None)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
@@ -274,7 +291,7 @@ class RecordReader:
             return
         within = Values(inner.data, inner.starts, inner.stops, keys=keys)
         for stretch in table.stretches(within):
-            if stretch.rows is None or self._rows is None:
+            if stretch.rows is None or not table.remembers:
                 yield from self._stretch(polled, values, stretch, stamp)
             else:
                 part = within[stretch.start : stretch.stop].keys
@@ -305,8 +322,9 @@ class RecordReader:
         if isinstance(event, Skipped):
             self.skipped[event.what] += 1
             return Record(NO_UPDATES), 0
-        if table.reader.table.on_repeat != "sum" or self._rows is None:
+        if not table.remembers:
             return table.reader.record(event), 0
+        assert self._rows is not None
         return self._summed(table.reader, topic, event, self._rows)
 
     def _summed_rows(
@@ -314,9 +332,8 @@ class RecordReader:
     ) -> Iterator[ReadRecords]:
         """The same of a stretch of rows that are set. Those that change their own edge alone stay
         together, with the sums in place of their weights."""
-        rows, table = stretch.rows, self._table(polled.partition.topic)
+        rows = stretch.rows
         assert rows is not None
-        assert table is not None
         assert self._rows is not None
         topic, start = polled.partition.topic, polled.offset + stretch.start
         ends = (rows.src, rows.dst) if stretch.ends is None else named_ends(stretch.ends)
@@ -380,7 +397,7 @@ class RecordReader:
             rows.revert()
             raise
 
-    def _decoded(self, topic: str, value: bytes, stamp: int, may_be_enveloped: bool) -> Record:
+    def _decoded_one(self, topic: str, value: bytes, stamp: int, may_be_enveloped: bool) -> Record:
         """Raises RecordError."""
         if self._decoder is not None:
             return self._decoder(value)

@@ -299,6 +299,12 @@ class _Rewriter:
 # What values become --------------------------------------------------------------------------
 
 
+def time_scale(of: Type) -> tuple[int, int] | None:
+    """By what a time of this type is multiplied, and then divided, to be in ms; None: it is no
+    time, or does not say."""
+    return _TIMES[str(of.logical)] if of.is_time and of.kind != "union" else None
+
+
 @cache
 def _as_time(times: int, over: int) -> Convert | None:
     if (times, over) == (1, 1):
@@ -371,8 +377,8 @@ def _scalar(of: Type, whole: bool) -> Convert | None:
         return _as_uuid
     if whole:
         return None
-    if of.is_time:
-        return _as_time(*_TIMES[str(of.logical)])
+    if (scale := time_scale(of)) is not None:
+        return _as_time(*scale)
     if of.kind in ("bytes", "fixed"):
         return _as_decimal(of.scale) if of.logical == "decimal" else _refuse_bytes
     return None
@@ -410,11 +416,17 @@ def _some(of: Type, want: Mapping[str, Any]) -> Convert | None:
         pick = _picking(_merged(records, want)) if len(records) > 1 else None
         return _union(of, lambda each: pick if each in records and pick else _some(each, want))
     if of.kind == "record":
-        converts = {name: _at(each, want[name]) for name, each in of.parts if name in want}
-        return _record(converts, [name for name, _ in of.parts if name not in want])
+        dropped, converts = _parts(of, want)
+        return _record(converts, dropped)
     if of.kind == "map":
         return _picking({key: _at(of.parts[0][1], part) for key, part in want.items()})
     return None if of.kind == "null" else _nothing
+
+
+def _parts(of: Type, want: Mapping[str, Any]) -> tuple[list[str], dict[str, Convert | None]]:
+    """The fields of a record that are dropped, and what becomes of the others."""
+    converts = {name: _at(each, want[name]) for name, each in of.parts if name in want}
+    return [name for name, _ in of.parts if name not in want], converts
 
 
 def _at(of: Type, want: Wanted) -> Convert | None:
@@ -527,6 +539,8 @@ class AvroReader:
         else:
             want = wanted(fields)
             plain, convert = rewriter.some(of, want), _some(of, want)
+            if of.kind == "record":
+                self._dropped, self._converts = _parts(of, want)
         self._convert: Convert = convert or (lambda value: value)
         self._is_record = of.kind == "record"
         try:
@@ -556,6 +570,23 @@ class AvroReader:
             raise RecordError("a record of Avro is a record or a map", "malformed")
         return self._before + msgspec.json.encode(self._convert(value)) + self._behind
 
+    def _converted(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What `convert` makes of each, field by field. Raises RecordError, and ValueError if it
+        may be that one is not read."""
+        for name in self._dropped:
+            for row in rows:
+                del row[name]
+        for name, convert in self._converts.items():
+            if convert is _as_float:
+                # One that is no number makes the sum none; so may others, which is seen by halves.
+                if not math.isfinite(sum(filter(None, [row[name] for row in rows]))):
+                    raise ValueError(name)
+            elif convert is not None:
+                for row in rows:
+                    if (found := row[name]) is not None:
+                        row[name] = convert(found)
+        return rows
+
     def read_many(self, bodies: Sequence[bytes]) -> bytes | None:
         """Many records as JSON, one a line; None if some cannot be read, or not in this way.
         REQUIRES: not all fields are wanted."""
@@ -564,9 +595,9 @@ class AvroReader:
         data = _varint(len(bodies)) + _MARK.join(bodies) + _MARK + b"\0"
         try:
             rows = self._decode(io.BytesIO(data), self._many)
-            if len(rows) != len(bodies) or any(row.pop(_MARK_FIELD) != _MARK for row in rows):
+            if [row.pop(_MARK_FIELD) for row in rows] != [_MARK] * len(bodies):
                 return None
-            return msgspec.json.Encoder().encode_lines(map(self._convert, rows))
+            return msgspec.json.Encoder().encode_lines(self._converted(rows))
         except Exception:  # noqa: BLE001 - as above; each is then read by itself, which says why
             return None
 

@@ -6,10 +6,11 @@ No record of another form begins with the byte 0: as JSON it is none, and as msg
 integer. What the body becomes depends on the schema's kind:
 
     JSON       the body as it stands
-    AVRO       JSON that `avro.py` makes of it, with the fields that the mapping names
+    AVRO       JSON that `avro.py` makes of it, with the fields that the mapping names; many at
+               once are rows that `avro_rows.py` reads, where it can
     others     a dead letter, that says so
 
-So both readers of records, the fast one and the careful one, go on with the same bytes. Avro says
+So both readers of records, the fast one and the careful one, come to the same. Avro says
 itself in which unit a time of a logical type counts, so the mapping's own `time_unit` does not hold
 there: it becomes ms.
 
@@ -28,8 +29,10 @@ import numpy as np
 from ..errors import RecordError
 from ..fields import Fields, Records, mapping_of
 from ..formats.mapped import MAX_MAPPED_BYTES
+from ..formats.row_reader import PlainRows
 from ..types import Array, Polled, Values
 from .avro import AvroReader, SchemaError, Type, parse
+from .avro_rows import program_of, read_rows
 from .schemas import Schemas
 
 HEADER_BYTES = 5
@@ -78,7 +81,7 @@ class Envelopes:
         self._schemas = schemas
         self._records = records
         self._types: dict[int, Type] = {}
-        self._made: dict[tuple[int, str, bool], _Unwrapping | RecordError] = {}
+        self._made: dict[tuple[int, str, bool], Unwrapping | RecordError] = {}
 
     @property
     def are_read(self) -> bool:
@@ -112,7 +115,7 @@ class Envelopes:
         """See `Schemas.trouble`."""
         return None if self._schemas is None else self._schemas.trouble()
 
-    def unwrapping(self, topic: str, id: int, stamp: int, *, whole: bool = False) -> _Unwrapping:
+    def unwrapping(self, topic: str, id: int, stamp: int, *, whole: bool = False) -> Unwrapping:
         """How records of a topic with this schema are unwrapped. whole: with all of their fields,
         those of Avro as Kafka Connect writes them beside their schema. Raises RecordError if they
         are not."""
@@ -145,9 +148,9 @@ class Envelopes:
     def _unwrapping(
         self, id: int, kind: str, text: str, references: tuple[str, ...], fields: Fields,
         whole: bool,
-    ) -> _Unwrapping:  # fmt: skip
+    ) -> Unwrapping:  # fmt: skip
         if kind == "JSON":
-            return _Unwrapping(id, fields, None)
+            return Unwrapping(id, fields, None)
         if kind != "AVRO":
             name = {"PROTOBUF": "Protobuf"}.get(kind, kind)
             raise SchemaError(
@@ -157,21 +160,30 @@ class Envelopes:
             self._types[id] = parse(text, references)
         of = self._types[id]
         if whole:
-            return _Unwrapping(id, fields, AvroReader(of, None))
+            return Unwrapping(id, fields, AvroReader(of, None))
         names = {name for name in fields.by_role().values() if name is not None}
         if isinstance(fields.time, str) and any(t.is_time for t in of.at(fields.time.split("."))):
             fields = msgspec.structs.replace(fields, time_unit="ms")
-        return _Unwrapping(id, fields, AvroReader(of, names))
+        return Unwrapping(id, fields, AvroReader(of, names), program_of(of, fields))
 
 
-class _Unwrapping:
+class Unwrapping:
     """Of records of one topic that have the same schema. fields: the mapping that reads them then.
-    avro: None: they are JSON."""
+    avro: None: they are JSON. program: see `avro_rows.py`."""
 
-    def __init__(self, id: int, fields: Fields, avro: AvroReader | None) -> None:
+    def __init__(
+        self, id: int, fields: Fields, avro: AvroReader | None, program: Array | None = None
+    ) -> None:
         self.fields = fields
         self._id = id
         self._avro = avro
+        self._program = program
+
+    def plain_rows(self, values: Values, names: bool) -> PlainRows | None:
+        """The rows of many records, as far as they are plain; None: of this schema none are."""
+        if self._program is None or values.longest > _MAX_BYTES:
+            return None
+        return read_rows(values, HEADER_BYTES, self._program, names)
 
     def one(self, value: bytes) -> bytes:
         """What a record holds, as JSON. Raises RecordError."""

@@ -170,12 +170,20 @@ def _of_rows(
     except UnicodeDecodeError as error:
         raise RecordError(f"not UTF-8: {error.reason}", "malformed") from None
     found: list[Record] = []
+    at = 0
     for part in _read(values, stream.names, place):
         if found and (part.batch.time is None) != (found[0].batch.time is None):
-            raise RecordError("time: give all rows of a request a time, or none")
+            this, others = ("has no", "have one") if part.batch.time is None else ("has a", "none")
+            raise RecordError(
+                f"{place(at)}time: this row {this} time, and those before it {others}: give all "
+                "rows of a request a time, or none"
+            )
         if part.producer is not None and len(rows) > 1:
-            raise RecordError("source and seq: of many rows, they are given in the URL")
+            raise RecordError(
+                f"{place(at)}source and seq: of many rows, they are given in the URL"
+            )
         found.append(part)
+        at += len(part.batch)
     batch = Columns.joined([part.batch for part in found])
     ends = [part.names or part.batch for part in found]
     columns = {

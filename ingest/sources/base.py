@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 FILES = "file"  # the cluster of every file
 
 
+class TopicsDiffer(IdentityError):
+    """A source lacks a topic of the checkpoint."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """Which source this is: the id of its cluster (log, file system) and of each topic read. A
@@ -52,7 +56,11 @@ class Identity:
             if self.cluster == FILES and found.topics.get(topic) != name:
                 raise IdentityError(self._other_file(topic, name, found))
             if topic not in found.topics:
-                raise IdentityError(f"topic {topic!r} of the checkpoint is not in this source")
+                others = ", ".join(map(repr, found.topics)) or "none"
+                raise TopicsDiffer(
+                    f"topic {topic!r} of the checkpoint is not in this source, which reads "
+                    f"{others}: read what the checkpoint's stream reads, or start a new checkpoint"
+                )
             if found.topics[topic] != name:
                 raise IdentityError(
                     f"topic {topic!r} was replaced or created again since the checkpoint: its "

@@ -1,6 +1,6 @@
 """Columns of Arrow's as NumPy's arrays, where they lie, and the other way round.
 
-pyarrow's own `to_numpy`, `array` and `Schema.empty_table` import pandas, if there is one, which
+pyarrow's own `to_numpy` and `array` import pandas, if there is one, and so do empty tables, which
 takes longer than reading a small file. This module imports nothing of Arrow's until it is given
 something of it, or asked for it.
 """

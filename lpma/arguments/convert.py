@@ -361,9 +361,9 @@ def time_array(values: Any) -> Array:
 def one_time(value: Any, name: str) -> int:
     """One time, in milliseconds. Raises BatchError."""
     found = numbered(value, name)
-    if isinstance(found, np.ndarray) and found.size == 1:
+    if getattr(found, "ndim", None) == 0:  # of NumPy, or wherever it lies
         found = found.item()
-    if isinstance(found, float | np.floating) and found.is_integer() and abs(found) <= MAX_WHOLE:
+    if isinstance(found, float) and found.is_integer() and abs(found) <= MAX_WHOLE:
         found = int(found)
     if is_integer(found) and -(1 << 63) <= found < 1 << 63:
         return int(found)

@@ -218,8 +218,8 @@ def _integer(value: Any, name: str, expected: str) -> int:
     try:
         if is_bool(value):
             raise TypeError("a bool")
-        if isinstance(value, float | np.floating):
-            value = int(value) if value.is_integer() and abs(value) <= MAX_WHOLE else value
+        if isinstance(value, float | np.floating) and float(value).is_integer():
+            value = int(value) if abs(float(value)) <= MAX_WHOLE else value
         return operator.index(value)
     except TypeError:
         text = f"{name}: expected {expected}, got {shown(value)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import lpma
 from benchmarks import workloads
 from benchmarks.keys import Array, csr_keys, distinct, ends_of, keys_of, ragged_ranges
 from benchmarks.model import Fingerprint, Model
@@ -12,6 +13,7 @@ from benchmarks.report import Setting
 from benchmarks.stopwatch import WrongAnswer
 from benchmarks.stores import peers
 from benchmarks.stores.base import Lpma, Store
+from benchmarks.stores.sets import sets
 from benchmarks.stores.windows import windows
 
 STORES: list[type[Store]] = [Lpma, *peers.available()]
@@ -96,6 +98,15 @@ def test_streams_hold_every_edge_once() -> None:
     known = set(zip(grid.src.tolist(), grid.dst.tolist(), strict=True))
     assert len(known) == 2 * 2 * 5 * 4
     assert all((v, u) in known for u, v in known)
+
+
+def test_sets_beside_insertions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sets(Setting(quick=True)).rows
+    assert [(row["edges"], row["batch"]) for row in rows] == [("new", 1000), ("known", 1000)]
+    assert all(row["insert"] > 0 < row["set"] for row in rows)
+    monkeypatch.setattr(lpma.Graph, "set", lpma.Graph.insert)  # adds to what is known
+    with pytest.raises(WrongAnswer, match="another weight"):
+        sets(Setting(quick=True))
 
 
 def test_sliding_windows() -> None:

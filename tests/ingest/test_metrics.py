@@ -77,6 +77,7 @@ def test_a_scrape_gives_the_pipelines_figures(log: SqliteLog, tmp_path: Path) ->
         assert seen["lpma_batches_total",] == pipeline.stats.batches == graph.version
         assert seen["lpma_queries_total",] == 1
         assert seen["lpma_duplicates_total",] == 1
+        assert seen["lpma_skipped_total",] == 0
         letters = {key[1]: n for key, n in seen.items() if key[0] == "lpma_dead_letters_total"}
         assert letters == {"malformed": 2, "invalid": 1, "oversized": 1, "unserved": 1}
         assert sum(letters.values()) == pipeline.outputs.rejected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
 from pathlib import Path
 from random import Random
 
@@ -13,7 +15,7 @@ from tests.support.cdc.cases import BY_ID, BY_SOURCE, COMPOSITE, Case, database_
 from tests.support.cdc.database import Table
 from tests.support.cdc.envelopes import Encoding, Message, messages
 from tests.support.cdc.expected import after_each
-from tests.support.command_line import document
+from tests.support.command_line import command_line, document
 from tests.support.killed_tables import POINTS, as_command, command, kept
 from tests.support.kills import drawn, run
 
@@ -71,6 +73,36 @@ def test_a_kill_at_any_point_leaves_the_table(tmp_path: Path, name: str, kills: 
     found = document(*line, "--batch-size", 50)
     assert found["rejected"] == 0
     check_checkpoints(topic, case, state)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kills", [
+    pytest.param(2, marks=pytest.mark.system), pytest.param(20, marks=pytest.mark.nightly),
+])  # fmt: skip
+def test_a_process_that_is_killed_from_outside_leaves_the_table(tmp_path: Path, kills: int) -> None:
+    """At no point of its code, but when it has written so much more."""
+    case, rng = CASES["sum"], np.random.default_rng(kills)
+    topic, path, state = Topic(case, seed=kills + 1), tmp_path / "log", tmp_path / "state"
+    line = command([path, "--topic", case.place.topic, *case.options], state, "--batch-size", 7)
+    with case.log(path) as log:
+        for _ in range(soak(kills, 10 * kills)):
+            with subprocess.Popen(command_line(*line, "--follow"), stdout=subprocess.DEVNULL) as it:
+                enough = written(state) + int(rng.integers(1, 20_000))
+                while written(state) < enough:
+                    produce(log, topic.more(1))
+                    assert it.poll() is None
+                it.kill()
+    assert document(*line)["rejected"] == 0
+    check_checkpoints(topic, case, state)
+
+
+def written(state: Path) -> int:
+    """How many bytes are there; some may be about to go."""
+    total = 0
+    for path in state.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
 
 
 def check_checkpoints(topic: Topic, case: Case, state: Path) -> None:

@@ -270,7 +270,9 @@ def test_operations_one_by_one_name_the_argument_and_what_to_give() -> None:
     assert batch.columns().src.tolist() == [3]
 
 
-@pytest.mark.parametrize("before", [1.5, True, "now", None, [1, 2], 2**63, np.nan])
+@pytest.mark.parametrize(
+    "before", [1.5, True, "now", None, [1, 2], [1], np.array([1]), 2**63, np.nan]
+)
 def test_an_expiry_takes_one_time(before: Any, device: str) -> None:
     message = "before: one time, in integer milliseconds or a datetime, not "
     graph, batch = lpma.Graph(device=device), lpma.Batch()
@@ -278,7 +280,15 @@ def test_an_expiry_takes_one_time(before: Any, device: str) -> None:
         with pytest.raises(lpma.BatchError, match=message):
             expire(before)
     assert (graph.version, len(batch)) == (0, 0)
-    for good in (5, 5.0, np.int64(5), datetime(2020, 1, 1), np.datetime64("2020-01-01")):
+    for good in (
+        5,
+        5.0,
+        np.int64(5),
+        np.float32(5),
+        np.array(5),
+        datetime(2020, 1, 1),
+        np.datetime64("2020-01-01"),
+    ):
         batch.expire(good)
         graph.expire(good)
-    assert len(batch) == 5
+    assert len(batch) == 7

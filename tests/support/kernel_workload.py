@@ -27,8 +27,10 @@ from ingest.formats import kafka_batches
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.records import decode
 from ingest.formats.row_reader import RowReader
+from ingest.registry import avro_rows
 from ingest.types import Partition, Values
 from lpma import Columns, Kind
+from lpma.batch.columns import QUERIES
 from lpma.cpu import id_kernels, pieces, staging_kernels
 from lpma.cpu.instructions import SEMAPHORE
 from lpma.cpu.staging_words import SLOT
@@ -144,7 +146,7 @@ def _forms(rng: np.random.Generator, n: int) -> Iterator[Columns]:
 
 
 def _mixed(rng: np.random.Generator, n: int, predecessors: bool) -> Columns:
-    queries = [kind for kind in Kind if Kind.EDGE <= kind <= Kind.VERTEX]
+    queries = list(QUERIES)
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
     kinds = [Kind.INSERT] * 40 + [Kind.SET] * 8 + [Kind.DELETE] * 8
@@ -308,6 +310,7 @@ def frozen(column: Array) -> Array:
 def use_stream() -> None:
     """Rows of msgpack, batches of Kafka's, names of vertices, streams made up."""
     list(RowReader(None, False).stretches(Values.of([encode_row(1, 2)])))
+    avro_rows.read_rows(Values.of([bytes(9)]), 5, np.array([[avro_rows.END, 0, 0, 0]]), False)
     record = bytes([14, 0, 0, 0, 1, 2, 65, 0])
     list(kafka_batches.values(record, 0, 1, 0, 0))
     names = Names()

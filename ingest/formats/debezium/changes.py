@@ -246,7 +246,9 @@ class ChangeReader:
             if not key:
                 raise RecordError("a record without a value and without a key says nothing")
             return Event("x", self.key(key))
-        if "op" in parts and not parts.keys().isdisjoint(("before", "after", "source")):
+        if "op" in parts and (
+            "before" in parts or "after" in parts or parts.get("source", b"")[:1] == b"{"
+        ):
             return self._envelope(parts, types, key)
         what = _kind_of_message(parts)
         if what is not None and str(self.source).partition(".")[0] not in parts:

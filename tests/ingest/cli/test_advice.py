@@ -96,8 +96,8 @@ def test_a_file_is_advised_on_with_what_the_command_has(
     ("load", "--src-field", "it is --source"), ("load", "--target-column", "it is --target"),
     ("load", "--dst", "it is --target"), ("load", "--sep", "it is --separator"),
     ("ingest", "--source-column", "it is --source"), ("ingest", "--kind-field", "it is --kind"),
-    ("ingest", "--verbose", "--set run.log_json=true logs what happens"),
-    ("info", "-v", "a command says on stderr what it does"),
+    ("ingest", "--verbose", "--json has all figures, --set run.log_json=true logs what happens"),
+    ("info", "-v", "--json has all figures"),
     ("info", "--src-field", "No such option: --src-field"),  # nor has it what was meant
 ])  # fmt: skip
 def test_the_right_option_is_named(command: str, option: str, told: str) -> None:

@@ -64,6 +64,10 @@ def test_run_and_export(state: Path, at: list[Any]) -> None:
     edges = state.parent / "edges.csv"
     assert loaded("export", state, edges, *at)["version"] == 5
     assert len(edges.read_text().splitlines()) == 6
+    of_late = "--since", loaded("query", "edge", state, 0, 3)["results"][0]["time"]
+    found = loaded("run", "components", state, *at, *of_late)
+    assert (found["version"], found["edges"]) == (5, 3)
+    assert loaded("export", state, edges, *at, *of_late)["edges"] == 3
 
 
 def test_info(state: Path, at: list[Any]) -> None:

@@ -452,3 +452,16 @@ def test_every_option_has_a_key() -> None:
         assert names == set(_config.keys_of(kind))
         keys = list(_config.keys_of(kind).values())
         assert len(set(keys)) == len(keys)
+
+
+def test_other_topics_than_last_time_hint_at_the_directory_alone(tmp_path: Path) -> None:
+    with ingest.SqliteLog(tmp_path / "x.log") as log:
+        for topic in ("a", "updates"):
+            log.create_topic(topic)
+            log.produce(topic, ingest.encode_row(1, 2))
+    state = tmp_path / "state"
+    assert document("ingest", tmp_path / "x.log", "--topic", "a", "-c", state)["operations"] == 1
+    told = run("ingest", tmp_path / "x.log", "-c", state, status=1).stderr
+    assert "topic 'a' of the checkpoint is not in this source, which reads 'updates'" in told
+    assert f"`lpma ingest -c {state}` alone goes on as this stream was last run" in told
+    assert document("ingest", "-c", state)["resumed"]

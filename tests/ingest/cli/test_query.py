@@ -7,10 +7,16 @@ import os
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 import ingest
 import lpma
+from ingest import Reply
+from ingest.cli._answering import Live
+from ingest.errors import QueryTimeout
+from ingest.queries.base import Ask
 from tests.support.command_line import ROOT, command_line, document, run
 from tests.support.waiting import HANGS_S
 
@@ -106,3 +112,19 @@ def test_a_terminal_that_cannot_show_a_name(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert rb"\u0101" in done.stdout
+
+
+class Unread:
+    """A client whose queries nobody reads."""
+
+    def ask_many(self, queries: list[Ask]) -> list[Reply]:
+        raise QueryTimeout("1 of 1 queries had no reply within 10 s", [None])
+
+
+def test_a_time_out_says_that_no_stream_says_what_it_reads() -> None:
+    live: Any = Live(cast(Any, Unread()), "asked")
+    told = "no stream says in its topics what it reads.* reads queries of the topic asked where"
+    with pytest.raises(QueryTimeout, match=rf"no reply within 10 s \({told}.*--topic asked"):
+        live.edge(1, 2)
+    with pytest.raises(QueryTimeout, match="and names where it is given --names"):
+        live.edge("a", "b")

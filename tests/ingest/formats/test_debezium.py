@@ -91,6 +91,7 @@ SET, DELETE = Kind.SET, Kind.DELETE
         (FOLLOWS, flat(__deleted="false"), KEY, [(SET, 1, 2, 0.5, None)]),
         (FOLLOWS, flat(__deleted="true"), KEY, [(DELETE, 1, 2, None, None)]),
         (FOLLOWS, flat(), KEY, [(SET, 1, 2, 0.5, None)]),
+        (FOLLOWS, flat(op="c", source="web"), KEY, [(SET, 1, 2, 0.5, None)]),
         (FOLLOWS, None, KEY, "tombstone"),
         (FOLLOWS, b'{"schema": null, "payload": null}', KEY, "tombstone"),
         (FOLLOWS, b'{"ts_ms": 5}', b'{"serverName": "shop"}', "heartbeat"),

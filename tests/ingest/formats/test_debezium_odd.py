@@ -8,9 +8,12 @@ import re
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lpma
 from ingest import DeadLetter, Debezium, Fields, Pipeline, SqliteLog
+from tests.conftest import soak
 from tests.support.cdc.cases import weights_of
 
 ENDS = Debezium(Fields("src", "dst", weight="w"))
@@ -49,7 +52,7 @@ def made(src: Any, dst: Any, w: Any = 1.0) -> Told:
 
 
 def read(
-    records: Any, told: list[Told], names: bool = True
+    records: Any, told: list[Told], names: bool = True, polled: int = 500
 ) -> tuple[dict[Any, float], dict[int, str]]:
     """The edges that are left, and why records were refused, by offset."""
     with SqliteLog(":memory:", topics=("shop.t",)) as log:
@@ -59,8 +62,8 @@ def read(
         log.produce_many("shop.t", values, keys=keys)
         graph = lpma.Graph(device="cpu", weight_dtype="float64", names=names)
         letters: list[DeadLetter] = []
-        given: Any = {"records": records, "names": names, "dead_letters": letters.append}
-        with Pipeline(log, graph, **given) as pipeline:
+        options: Any = {"records": records, "names": names, "dead_letters": letters.append}
+        with Pipeline(log, graph, poll_records=polled, **options) as pipeline:
             pipeline.run("end")
         return weights_of(graph), {letter.offset: letter.reason for letter in letters}
 
@@ -350,3 +353,44 @@ def test_what_is_no_change_is_passed_over_and_counted(name: str, schemas: bool) 
             assert pipeline.stats.skipped == {name: 1}
         assert weights_of(graph) == {(1, 2): 1.0, (3, 4): 1.0}
         assert not letters
+
+
+# All at once, and one by one -------------------------------------------------------------------
+
+
+def _told() -> list[Told]:
+    """Every record above."""
+    odd = [each for _, told, _ in UNDERSTOOD.values() for each in told]
+    return [*odd, *(told for _, told, _ in REFUSED.values()), *NO_CHANGES.values()]
+
+
+def _spoilt(value: Any, at: int, new: bytes) -> bytes:
+    data = _bytes(value)
+    at %= len(data) + 1
+    return data[:at] + new + data[at + len(new) // 2 :]
+
+
+odd_values = st.sampled_from([b'"', b"}", b",", b"1", b"e9", b"null", b"-", b"\xff", b'"src":8,',
+                              b"NaN", b" ", b"[", b'"op":"d",', b"\\u0000", b"0"])  # fmt: skip
+usual = st.builds(
+    lambda id, src, dst, w, op: changed(
+        {"id": id}, op, None if op == "c" else row(src, dst, 1.0, id=id),
+        None if op == "d" else row(src, dst, w, id=id),
+    ),
+    st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.sampled_from([0.5, 1, 2.5]),
+    st.sampled_from("cud"),
+)  # fmt: skip
+known = st.sampled_from(_told())
+spoilt = st.builds(
+    lambda told, at, new: told if told.none else told._replace(value=_spoilt(told.value, at, new)),
+    usual | known.filter(lambda told: len(_bytes(told.value)) < 10_000), st.integers(0, 2000),
+    odd_values,
+)  # fmt: skip
+
+
+@pytest.mark.soak
+@given(st.sampled_from([ENDS, LAST, SUM]), st.lists(usual | known | spoilt, max_size=30))
+@settings(max_examples=soak(60, 5000), deadline=None)
+def test_records_are_read_at_once_as_one_by_one(records: Any, told: list[Told]) -> None:
+    """The same edges, and the same dead letters for the same reasons."""
+    assert read(records, told) == read(records, told, polled=1)

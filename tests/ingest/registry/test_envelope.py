@@ -56,10 +56,12 @@ def known() -> Schemas:
 MADE: dict[bool, Any] = {}  # what takes long to make, and remembers nothing of records
 
 
-def reader(fields: Fields | None = FIELDS, schemas: Schemas | None = None) -> RecordReader:
+def reader(
+    fields: Fields | None = FIELDS, schemas: Schemas | None = None, *, names: bool = True
+) -> RecordReader:
     records = checked_records("msgpack" if fields is None else fields)
     outputs = Outputs(None, None, ("replies",))
-    found = RecordReader(records, True, {}, outputs, envelopes=Envelopes(schemas, records))
+    found = RecordReader(records, names, {}, outputs, envelopes=Envelopes(schemas, records))
     if schemas is not None and fields is FIELDS:
         found.envelopes, found._readers = MADE.setdefault(True, (found.envelopes, found._readers))
     return found

@@ -189,7 +189,7 @@ def test_a_log_of_format_1_is_read_and_gets_times(path: Path) -> None:
         log.produce("updates", b"new")
         assert [(r.value, r.time > 0) for r in beside.poll()] == [(b"old", False), (b"new", True)]
     with sqlite3.connect(path) as database:
-        database.execute("PRAGMA user_version = 3")
+        database.execute("PRAGMA user_version = 4")
     database.close()
     with pytest.raises(SourceError, match="of another format"):
         SqliteLog(path)
