@@ -72,17 +72,19 @@ class FeedWriter:
         publisher, stream = self.publisher, self._stream
         assert publisher is not None
         named = 0 if stream.vertices is None else ids_used(columns)
-        version, stamp = Version(watch.changes, named), max(stamp, stream.state.stamp)
+        publish = partial(
+            self._publish, publisher, watch, named, max(stamp, stream.state.stamp)
+        )  # fmt: skip
         if self.runs_on and publisher.sends_beside:
-            self._sending.begin(partial(self._publish, publisher, version, stamp))
+            self._sending.begin(publish)
             return
-        self._publish(publisher, version, stamp)
+        publish()
         stream.update(fed=publisher.published)
 
-    def _publish(self, publisher: Publisher, version: Version, stamp: int) -> None:
+    def _publish(self, publisher: Publisher, watch: Watch, named: int, stamp: int) -> None:
         """The journal first (invariant 3 of the pipeline)."""
         with self._stages.feed:
-            made = publisher.make(version, stamp)
+            made = publisher.make(Version(watch.changes, named), stamp)
         if made:
             self._sync()
             with self._stages.feed:

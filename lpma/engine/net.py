@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -91,12 +92,12 @@ class Watch:
     (array([1], dtype=uint32), array([2], dtype=uint32))
     """
 
-    changes: NetChanges
-
     def __init__(self) -> None:
         self._keys = np.empty(0, np.uint64)
         self._removed = self._keys  # vertices, whose edges went with them
         self._before: Edges | None = None
+        self._now: Edges | None = None
+        self._facts = (0, 0, 0, 0)  # the last fields of NetChanges
 
     def look(self, stores: Stores, columns: Columns, implied: Array | None = None) -> None:
         """Note the state of all that a batch may change. implied: the keys of edges that go with
@@ -106,7 +107,7 @@ class Watch:
         self._before = _states(stores, self._keys)
 
     def finish(self, stores: Stores) -> None:
-        """Note what has changed since. REQUIRES: the batch is counted."""
+        """Note the state of all that now. REQUIRES: the batch is counted."""
         stores.finish_pending()
         keys, absent = self._keys, MAX_LOOP
         while True:
@@ -115,7 +116,15 @@ class Watch:
             if not now.found[-1]:
                 break
             absent -= 1
-        now = now.rows(0, len(keys))
+        self._now = now.rows(0, len(keys))
+        self._facts = stores.version, stores.time, stores.num_edges, absent
+
+    @cached_property
+    def changes(self) -> NetChanges:
+        """What has changed, worked out when it is asked for first: by any thread, and while the
+        graph goes on."""
+        keys, now = self._keys, self._now
+        assert now is not None, "the batch comes first"
         change, which = _compared(keys, self._before, now, self._removed)
         src, dst = ends_of(keys[which])
         weights, times = (None if c is None else c[which] for c in (now.weights, now.times))
@@ -123,9 +132,7 @@ class Watch:
         dst[of_vertex] = 0
         if weights is not None:
             weights[of_vertex] = 0
-        self.changes = NetChanges(
-            change, src, dst, weights, times, stores.version, stores.time, stores.num_edges, absent
-        )
+        return NetChanges(change, src, dst, weights, times, *self._facts)
 
 
 def _named_keys(columns: Columns, implied: Array | None, directed: bool) -> tuple[Array, Array]:
