@@ -79,9 +79,7 @@ def test_a_kill_at_any_point_leaves_the_table(tmp_path: Path, name: str, kills: 
 @pytest.mark.parametrize("kills", [
     pytest.param(2, marks=pytest.mark.system), pytest.param(20, marks=pytest.mark.nightly),
 ])  # fmt: skip
-def test_a_process_that_is_killed_from_outside_leaves_the_table(
-    tmp_path: Path, kills: int
-) -> None:
+def test_a_process_that_is_killed_from_outside_leaves_the_table(tmp_path: Path, kills: int) -> None:
     """At no point of its code, but when it has written so much more."""
     case, rng = CASES["sum"], np.random.default_rng(kills)
     topic, path, state = Topic(case, seed=kills + 1), tmp_path / "log", tmp_path / "state"
