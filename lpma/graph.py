@@ -583,7 +583,9 @@ class Graph:
         """
         compact = truth(compact, "compact")
         max_bytes = integer(max_bytes, "max_bytes", 0)
-        view = time_view(since, until, half_life, now, self.has_times)
+        view = None
+        if not (since is until is half_life is now is None):  # most ask for none: a call less
+            view = time_view(since, until, half_life, now, self.has_times)
         read, names = self._lock.read, self._vertices.names
         return read(capture.begin_snapshot, self._stores, names, compact, max_bytes, view, read)
 

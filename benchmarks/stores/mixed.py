@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lpma import Columns, Kind
+from lpma.batch.columns import UPDATES
 
 from .. import workloads
 from ..keys import keys_of
@@ -86,7 +87,7 @@ class _Piece:
     """Insertions, or queries, that follow each other, in the form that suits a store best."""
 
     def __init__(self, store: Store, piece: Columns) -> None:
-        self._store, self._inserts = store, bool(piece.kind[0] < Kind.EDGE)
+        self._store, self._inserts = store, int(piece.kind[0]) in UPDATES
         self._is_edge = piece.kind == Kind.EDGE
         if self._inserts:
             self._batch = store.prepare(piece.src, piece.dst)

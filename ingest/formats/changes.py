@@ -1,4 +1,4 @@
-"""The edge feed as records: what each version of a graph changed. `docs/format.md` is the
+"""The edge feed as records: what each version of a graph changed. `docs/reference/format.md` is the
 specification.
 
 A version is one record, or several *parts* if it is large. A reader finds its place by three
@@ -246,7 +246,12 @@ def _head(changes: EdgeChanges) -> dict[str, Any]:
 
 
 def decode_changes(data: bytes) -> EdgeChanges:
-    """The part in `data`, columns or an object of JSON. Raises RecordError only."""
+    """The part in `data`, columns or an object of JSON. Raises RecordError only.
+
+    >>> ingest.decode_changes(b"x")
+    Traceback (most recent call last):
+    ingest.errors.RecordError: changes are a map
+    """
     if isinstance(data, bytes) and data[:1] == b"{":
         return decode_changes_line(data)
     fields = unpack(data, MAX_CHANGES_BYTES, max_fields=_MAX_FIELDS)

@@ -82,6 +82,7 @@ class PipelineCollector(Collector):
         yield "lpma_batches", "Batches applied", stats.batches
         yield "lpma_queries", "Queries answered or refused", stats.queries
         yield "lpma_duplicates", "Records dropped as sent before", stats.duplicates
+        yield "lpma_skipped", "Records of Debezium about no row", stats.skipped.total()
         yield "lpma_expired", "Edges expired since the stream began", stats.expired
         yield "lpma_window_late", "Edges that came too old for the window", stats.late_by_window
         yield "lpma_window_untimed", "Updates without a time, for a window", stats.untimed

@@ -272,9 +272,6 @@ class Intake:
             if asked < len(pieces):
                 rows += self.batcher.operations - asked
                 self._pace.rows_a_record = max(1, rows // records)
-        if self._outputs.letters:
-            with self._stages.reply:
-                self._outputs.flush()
 
     def _cut(self, limit: int) -> StreamBatch:
         """5: take a batch from the front of the buffer, and journal where it ends."""
@@ -283,10 +280,19 @@ class Intake:
                 min(self.batcher.operations, self.batcher.size, limit), self.batcher.max_queries
             )
             self.taken += batch.operations
+        self.flush_letters()
         if batch.operations and self.journal is not None:
             self._held.append(Cut(batch.operations))
             self.write_held()
         return batch
+
+    def flush_letters(self) -> None:
+        """Send the dead letters of what was taken; of what only waits they would leave again, when
+        it is read again."""
+        if self._outputs.letters:
+            waiting = {piece.partition: piece.offset for piece in reversed(self.batcher.pieces)}
+            with self._stages.reply:
+                self._outputs.flush(waiting)
 
     # Recovery --------------------------------------------------------------------------------
 
@@ -326,7 +332,9 @@ class Intake:
                 "the source has changed; start a new checkpoint"
             )
         self.taken += cut.operations
-        return self.batcher.take(cut.operations, cut.operations)
+        batch = self.batcher.take(cut.operations, cut.operations)
+        self.flush_letters()
+        return batch
 
     def ends(self, positions: Mapping[Partition, Position]) -> dict[Partition, int]:
         """Where the source is read from next: after what is buffered, elsewhere at `positions`."""

@@ -21,9 +21,10 @@ them. A record is good if it was decoded: a query, a repeat, and one whose rows 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lpma import Neighbors
@@ -35,7 +36,7 @@ from ..events import LetterEvents
 from ..formats.replies import MAX_REPLY_BYTES, DeadLetter, encode_dead_letter, encode_reply
 from ..settings import DeadLetterSink, ReplySink
 from ..timers import Delay
-from ..types import DEAD_LETTERS, Answer, Query, Reply, Sink, TopicSink
+from ..types import DEAD_LETTERS, Answer, Partition, Query, Reply, Sink, TopicSink
 from .batching import Asked, Refusal
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Outputs:
         self._max_bytes: dict[str, int] = {}  # of a record, by topic, if a log refused more
         self.letters: list[DeadLetter] = []  # noted, to be sent by `flush`
         self.held = False  # whether they wait: see `FirstRecords`
+        self._counted: set[int] = set()  # of `letters`, by id
         self.rejected = 0
         self.rejected_by: Counter[str] = Counter()  # by RecordError.kind
         self.events = LetterEvents()
@@ -86,19 +88,35 @@ class Outputs:
             raise RecordError(f"reply topic {topic!r} is not one of {known}", "unserved")
 
     def reject(self, letter: DeadLetter) -> None:
-        """Note a dead letter, to be sent by `flush`."""
+        """Note a dead letter, to be counted and sent by `flush`; one that is held counts now."""
+        self.letters.append(letter)
+        if self.held:
+            self._count(letter)
+            self._counted.add(id(letter))
+
+    def _count(self, letter: DeadLetter) -> None:
         self.rejected += 1
         self.rejected_by[letter.kind] += 1
         self.events.note(letter.kind, letter.topic, letter.partition, letter.offset, letter.reason)
         self.kept.append(letter)
-        self.letters.append(letter)
 
-    def flush(self) -> None:
-        """Send the dead letters noted, unless they are held."""
+    def flush(self, waiting: Mapping[Partition, int] = MappingProxyType({})) -> None:
+        """Send the dead letters noted, unless they are held. waiting: the first record of a
+        partition that is not taken yet; its letter and those after it stay, since a stream that
+        stops here reads these records again."""
         if self.held:
             self.events.flush()
             return
         letters, self.letters = self.letters, []
+        if waiting:
+            last = [waiting.get(Partition(each.topic, each.partition)) for each in letters]
+            goes = [at is None or each.offset < at for each, at in zip(letters, last, strict=True)]
+            self.letters = [each for each, leaves in zip(letters, goes, strict=True) if not leaves]
+            letters = [each for each, leaves in zip(letters, goes, strict=True) if leaves]
+        for letter in letters:
+            if id(letter) not in self._counted:
+                self._count(letter)
+            self._counted.discard(id(letter))
         sink = self._letter_sink
         if isinstance(sink, Sink):
             self._produce(sink, self._letter_topic, letters)

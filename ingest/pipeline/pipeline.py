@@ -308,7 +308,8 @@ class Pipeline:
     ) -> int:
         """Step until told to stop; how many operations were applied.
 
-        until: a number of operations, exactly; "end": what the source holds when it is reached; a
+        until: a number of operations, exactly, unless a change of a table that has two ends there
+        and is not cut; "end": what the source holds when it is reached; a
         function of the pipeline, called after each step; None: forever. `stop` ends it after the
         current batch, and so does the end of a file. `progress` gets each batch's figures.
         PipelineError for any other `until`, before anything is applied. AllRecordsBad if the first
@@ -536,7 +537,7 @@ class Pipeline:
             if self.outputs.held and self.outputs.letters:  # whoever asks for one takes them
                 self._first.good()
                 self.intake.write_held()
-                self.outputs.flush()
+                self.intake.flush_letters()
             state = replace(self._stream.state, fingerprints=dict(self.intake.fingerprints))
             try:
                 checkpoints.begin(state, self.intake.waiting(self._pending))

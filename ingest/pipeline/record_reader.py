@@ -274,7 +274,7 @@ class RecordReader:
             return
         within = Values(inner.data, inner.starts, inner.stops, keys=keys)
         for stretch in table.stretches(within):
-            if stretch.rows is None or self._rows is None:
+            if stretch.rows is None or not table.remembers:
                 yield from self._stretch(polled, values, stretch, stamp)
             else:
                 part = within[stretch.start : stretch.stop].keys
@@ -305,8 +305,9 @@ class RecordReader:
         if isinstance(event, Skipped):
             self.skipped[event.what] += 1
             return Record(NO_UPDATES), 0
-        if table.reader.table.on_repeat != "sum" or self._rows is None:
+        if not table.remembers:
             return table.reader.record(event), 0
+        assert self._rows is not None
         return self._summed(table.reader, topic, event, self._rows)
 
     def _summed_rows(
@@ -314,9 +315,8 @@ class RecordReader:
     ) -> Iterator[ReadRecords]:
         """The same of a stretch of rows that are set. Those that change their own edge alone stay
         together, with the sums in place of their weights."""
-        rows, table = stretch.rows, self._table(polled.partition.topic)
+        rows = stretch.rows
         assert rows is not None
-        assert table is not None
         assert self._rows is not None
         topic, start = polled.partition.topic, polled.offset + stretch.start
         ends = (rows.src, rows.dst) if stretch.ends is None else named_ends(stretch.ends)

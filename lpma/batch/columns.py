@@ -82,13 +82,13 @@ class Kind(IntEnum, metaclass=_Kinds):
 
 # As plain integers, which compiled functions take.
 INSERT, DELETE, ADD_VERTEX = int(Kind.INSERT), int(Kind.DELETE), int(Kind.ADD_VERTEX)
-FIRST_OTHER = ADD_VERTEX  # kinds below it update edges
 REMOVE_VERTEX, EXPIRE, SET = int(Kind.REMOVE_VERTEX), int(Kind.EXPIRE), int(Kind.SET)
 FIRST_QUERY, LAST_QUERY, LAST_KIND = int(Kind.EDGE), int(Kind.VERTEX), int(Kind.SET)
 
 # What kinds have in common, for one kind and for a column of them. Nothing else compares kinds by
 # their numbers.
-UPDATES = tuple(kind for kind in Kind if not FIRST_QUERY <= kind <= LAST_QUERY)
+QUERIES = tuple(kind for kind in Kind if FIRST_QUERY <= kind <= LAST_QUERY)
+UPDATES = tuple(kind for kind in Kind if kind not in QUERIES)
 OF_EDGES = INSERT, DELETE, SET  # each updates the edge (src, dst)
 WEIGHTED = INSERT, SET  # these read the weight, and bring edges
 _STAMPED = tuple(kind for kind in UPDATES if kind != EXPIRE)
@@ -187,7 +187,9 @@ class Columns:
     def edges_only(self) -> bool:
         """Whether every row updates the edge (src, dst)."""
         most = self.largest_kind
-        return most <= DELETE or (most == SET and bool(edge_rows(self.kind).all()))
+        if most <= DELETE or most != SET:
+            return most <= DELETE
+        return self.one_kind == SET or bool(edge_rows(self.kind).all())
 
     @cached_property
     def names_its_keys(self) -> bool:

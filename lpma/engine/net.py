@@ -83,7 +83,13 @@ class NetChanges:
 
 
 class Watch:
-    """Sees one batch applied, as `Graph.apply` takes it: then `changes` are those of the batch."""
+    """Sees one batch applied, as `Graph.apply` takes it: then `changes` are those of the batch.
+
+    >>> watch = lpma.Watch()
+    >>> _ = lpma.Graph(device="cpu").apply(lpma.Batch.from_columns(lpma.Kind.INSERT, 1, 2), watch)
+    >>> watch.changes.src, watch.changes.dst
+    (array([1], dtype=uint32), array([2], dtype=uint32))
+    """
 
     changes: NetChanges
 

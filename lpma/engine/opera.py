@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..backend.values import KEYS_A_ROW, Changed, Implied, KeyRows, StagedBatch
-from ..batch.columns import FIRST_QUERY, LAST_QUERY, Columns, Kind, last_update, now_ms
+from ..batch.columns import QUERIES, Columns, Kind, last_update, now_ms
 from ..errors import OutOfMemory, StoreTooLarge
 from ..pma.keys import reversed_keys
 from ..record import Record
@@ -63,7 +63,7 @@ def apply(
         columns = admit(stores, columns)
     if not columns.edges_only:
         stores.finish_pending()
-    if len(columns.kind) == 1 and FIRST_QUERY <= columns.kind[0] <= LAST_QUERY:
+    if len(columns.kind) == 1 and int(columns.kind[0]) in QUERIES:
         if watch is not None:
             watch.look(stores, columns)
         return _apply_query(stores, columns)

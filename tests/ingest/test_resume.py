@@ -283,3 +283,45 @@ def test_a_file_goes_on_where_it_stopped(tmp_path: Path) -> None:
     expected.insert(graph["src"], graph["dst"], graph["w"].astype(float), graph["t"])
     assert weighted(resumed.graph) == weighted(expected)
     resumed.close()
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_dead_letter_leaves_once_however_often_a_stream_is_stopped_and_resumed(
+    data: st.DataObject,
+) -> None:
+    """Each stop is clean, and may find bad records, and records of which some rows are late, read
+    ahead or taken in part."""
+    kinds = data.draw(
+        st.lists(st.sampled_from(["row", "rows", "bad", "late"]), min_size=1, max_size=15)
+    )
+    with tempfile.TemporaryDirectory() as name:
+        log, expected = SqliteLog(Path(name) / "log"), []
+        for offset, kind in enumerate(kinds):
+            time = [1000, 0, 1000] if kind == "late" else [1000] * (3 if kind == "rows" else 1)
+            record = ingest.encode_updates([offset] * len(time), [1] * len(time), time=time)
+            log.produce("updates", b"bad" if kind == "bad" else record)
+            expected += [offset] if kind in ("bad", "late") else []
+        source, directory = SqliteLog(log.path, topics=("updates",)), Path(name) / "checkpoint"
+        letters: list[int] = []
+        counted = 0
+        while True:
+            options: dict[str, Any] = {
+                "dead_letters": lambda letter: letters.append(letter.offset), "late": "reject",
+                "poll_records": data.draw(st.integers(1, 10)), "batch_interval": 0.0,
+            }  # fmt: skip
+            if directory.exists():
+                pipeline = Pipeline.resume(directory, source, load=SavedModel.load, **options)
+            else:
+                pipeline = Pipeline(source, SavedModel(), directory, max_lateness=1, **options)
+            with pipeline:
+                limit = data.draw(st.integers(1, 4))
+                while (found := pipeline.step(limit, drain=True)) and data.draw(st.booleans()):
+                    pass
+            counted += pipeline.outputs.rejected
+            if not found and source.at_end():
+                break
+        log.close()
+        source.close()
+    assert sorted(letters) == letters == expected
+    assert counted == len(letters)

@@ -23,7 +23,9 @@ row = st.fixed_dictionaries({
     "payer": ends, "payee": ends, "amount": st.sampled_from([0.1, 0.2, 0.3, 1, -0.1, 1e9]),
     "at": st.integers(1, 9),
 })  # fmt: skip
-event = st.tuples(st.sampled_from("crudx"), st.integers(1, 4), row) | st.just(("t", 0, {}))
+change = st.tuples(st.sampled_from("crudx"), st.integers(1, 4), row)
+truncation: tuple[str, int, dict[str, Any]] = ("t", 0, {})
+event = change | st.just(truncation)
 
 Rows = dict[int, dict[str, Any]]
 Edges = dict[tuple[int, int], tuple[float, int]]
@@ -95,3 +97,27 @@ def test_edges_are_the_sums_of_the_rows(
                 pipeline = Pipeline.resume(Path(directory) / "state", log, **given)
         assert not pipeline.outputs.kept
         pipeline.close()
+
+
+def test_a_topic_is_summed_beside_one_that_is_not(tmp_path: Path) -> None:
+    """And beside one of vertices; two that are summed add up."""
+    last = Debezium(PAID.fields, on_repeat="last")
+    users = Debezium(Fields("id", default_kind="add_vertex"))
+    records = {"paid": PAID, "owed": PAID, "lent": last, "users": users}
+    with SqliteLog(tmp_path / "log", list(records)) as log:
+        for topic, src in (("paid", 0), ("owed", 0), ("lent", 7)):
+            for id in range(20):
+                row = {"payer": src, "payee": 1, "amount": 0.5, "at": id}
+                log.produce(topic, record("c", id, row)[0], key=record("c", id, row)[1])
+        log.produce_many(
+            "users", [record("c", id, {})[0] for id in (8, 9)],
+            keys=[record("c", id, {})[1] for id in (8, 9)],
+        )  # fmt: skip
+        for polled in (1, 500):
+            graph = lpma.Graph(device="cpu", weight_dtype="float64")
+            with Pipeline(log, graph, records=records, poll_records=polled) as pipeline:
+                pipeline.run("end")
+                assert not pipeline.outputs.kept
+            assert edges_in(graph) == {(0, 1): (20.0, 19), (7, 1): (0.5, 19)}
+            assert graph.num_vertices == 5
+            log.seek(dict.fromkeys(log.positions(), 0))

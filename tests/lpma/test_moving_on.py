@@ -16,6 +16,7 @@ import lpma
 from lpma.backend import use_kernels
 from lpma.backend.numba.backend import NumbaBackend
 from lpma.backend.numpy.backend import NumpyBackend
+from lpma.batch.columns import OF_EDGES
 from lpma.cpu import ready
 from tests.support.kernel_workload import OPTIONS
 
@@ -49,7 +50,7 @@ def batch(rng: np.random.Generator, g: lpma.Graph) -> lpma.Columns:
     n = int(rng.integers(1, 120))
     served = {lpma.Kind.PREDECESSORS: g.has_predecessors, lpma.Kind.EXPIRE: g.has_times}
     kinds = [kind for kind in lpma.Kind if served.get(kind, True)]
-    weights = [6 if kind <= lpma.Kind.DELETE else 1 for kind in kinds]
+    weights = [6 if kind in OF_EDGES else 1 for kind in kinds]
     kind = rng.choice(kinds, n, p=np.array(weights) / sum(weights)).astype(np.uint8)
     src, dst = rng.integers(0, 20, (2, n))
     dst[kind == lpma.Kind.HOPS] = 2

@@ -69,7 +69,7 @@ def expected(before: Any, after: Any) -> set[Any]:
 
 
 def listed(changes: lpma.NetChanges) -> list[Any]:
-    rows = []
+    rows: list[Any] = []
     for i, change in enumerate(map(Change, changes.change.tolist())):
         u, v = int(changes.src[i]), int(changes.dst[i])
         if change in (Change.VERTEX_ADDED, Change.VERTEX_REMOVED):

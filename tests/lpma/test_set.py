@@ -244,7 +244,8 @@ def test_names_are_given_as_by_an_insertion(device: str) -> None:
     batch = Batch()
     batch.set("cid", "dan", 4.0)
     query = batch.edge("cid", "dan")
-    assert host(g.apply(batch)[query].weights).tolist() == [4.0]
+    answer: Any = g.apply(batch)[query]
+    assert host(answer.weights).tolist() == [4.0]
     assert g.names is not None
     assert g.names.of([0, 1, 2, 3]).tolist() == ["ann", "bob", "cid", "dan"]
     assert g.num_edges == 3

@@ -58,4 +58,4 @@ def records(
         ends: Any = (src, dst)
         if names:
             ends = [[NAMES[i] for i in end] for end in (src, dst)]
-        yield ingest.encode_updates(*ends, weight, time, kind, names=names)
+        yield ingest.encode_updates(ends[0], ends[1], weight, time, kind, names=names)

@@ -29,6 +29,7 @@ from ingest.formats.records import decode
 from ingest.formats.row_reader import RowReader
 from ingest.types import Partition, Values
 from lpma import Columns, Kind
+from lpma.batch.columns import QUERIES
 from lpma.cpu import id_kernels, pieces, staging_kernels
 from lpma.cpu.instructions import SEMAPHORE
 from lpma.cpu.staging_words import SLOT
@@ -144,7 +145,7 @@ def _forms(rng: np.random.Generator, n: int) -> Iterator[Columns]:
 
 
 def _mixed(rng: np.random.Generator, n: int, predecessors: bool) -> Columns:
-    queries = [kind for kind in Kind if Kind.EDGE <= kind <= Kind.VERTEX]
+    queries = list(QUERIES)
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
     kinds = [Kind.INSERT] * 40 + [Kind.SET] * 8 + [Kind.DELETE] * 8

@@ -9,6 +9,7 @@ against it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import lpma
 from lpma import Batch, Changes, Columns, Edges, Kind, Neighbors, Snapshot
 from lpma.arrays import array_module, on_device
+from lpma.batch.columns import QUERIES
 
 Array = npt.NDArray[Any]
 Key = tuple[int, int]
@@ -81,7 +83,7 @@ class ModelGraph:
         answers = []
         columns = (rows.kind, rows.src, rows.dst, weight, time)
         for kind, u, v, w, t in zip(*(column.tolist() for column in columns), strict=True):
-            if Kind.EDGE <= kind <= Kind.VERTEX:
+            if kind in QUERIES:
                 answers.append(self._query(kind, u, v))
             else:
                 self._operate(kind, u, v, w, t)
@@ -222,7 +224,7 @@ class ModelGraph:
         present = self.vertices()
         return np.array([x in present for x in _integers(v)], bool)
 
-    def vertices(self) -> set[int]:
+    def vertices(self) -> AbstractSet[int]:
         return self.markers | {end for key in self.state for end in key}
 
     @property

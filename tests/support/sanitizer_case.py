@@ -29,6 +29,7 @@ from lpma import Batch, Columns, Kind
 from lpma.arrays import to_host
 from lpma.backend.overlapping import ONE_LAUNCH_ROWS
 from lpma.backend.values import BOTH, FORWARD
+from lpma.batch.columns import QUERIES
 from tests.support.parts import levels_in_parts
 
 Array = npt.NDArray[Any]
@@ -117,7 +118,7 @@ def updates(rng: np.random.Generator) -> list[tuple[str, Columns]]:
 
 def mixed(rng: np.random.Generator, n: int, predecessors: bool, stays: bool = False) -> Columns:
     """stays: nothing in it keeps a device from answering while the batch lies beside the store."""
-    queries = [kind for kind in Kind if Kind.EDGE <= kind <= Kind.VERTEX]
+    queries = list(QUERIES)
     if not predecessors:
         queries.remove(Kind.PREDECESSORS)
     kinds = [Kind.INSERT] * 20 + [Kind.SET] * 4 + [Kind.DELETE] * 4 + [Kind.ADD_VERTEX] + queries

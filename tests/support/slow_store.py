@@ -181,8 +181,9 @@ def operate(
         d = weight if dtype is None else float(dtype.type(weight))
         if d > 0:
             return (0.0 if dtype is None else d, time), None
-        why = UNDERFLOW if d == 0 and weight != 0 else NOT_POSITIVE
-        return None, why if state is None else None
+        if state is not None:
+            return None, None
+        return None, UNDERFLOW if d == 0 and weight != 0 else NOT_POSITIVE
     if kind != Kind.INSERT:
         return None, DELETE_ABSENT if kind == Kind.DELETE and state is None else None
     if dtype is None:

@@ -11,6 +11,7 @@ import numpy as np
 
 import lpma
 from lpma import Answers, Columns, Edges, Kind, Neighbors, arrays
+from lpma.batch.columns import query_rows
 
 from ...keys import Array, ends_of
 from ...stopwatch import Clock, WrongAnswer
@@ -48,7 +49,7 @@ def rows_of(batch: Columns, chosen: Array) -> Columns:
 
 def pieces_of(batch: Columns) -> list[Columns]:
     """The batch cut where queries follow updates, and where updates follow queries."""
-    asks = batch.kind >= Kind.EDGE
+    asks = query_rows(batch.kind)
     cuts = [0, *(np.flatnonzero(np.diff(asks)) + 1).tolist(), len(batch)]
     return [batch.rows(lo, hi) for lo, hi in pairwise(cuts)]
 
@@ -56,7 +57,7 @@ def pieces_of(batch: Columns) -> list[Columns]:
 def work_of(batch: Columns, serially: bool) -> list[tuple[str, str, list[Columns]]]:
     """(the store, the way, the batches one after the other) of each way to apply a batch: mixed,
     its updates and its queries by themselves and, where that is wanted, cut at every query."""
-    asked = batch.kind >= Kind.EDGE
+    asked = query_rows(batch.kind)
     work = [("mixed", "mixed", [batch]), ("parts", "updates", [rows_of(batch, ~asked)]),
             ("parts", "queries", [rows_of(batch, asked)])]  # fmt: skip
     return [*work, ("serial", "serial", pieces_of(batch))] if serially else work

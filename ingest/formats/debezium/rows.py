@@ -55,7 +55,8 @@ _SCALAR = int | float | str | bool
 
 
 class ChangeRows:
-    """Reads the change events of one topic. reader: reads what is left."""
+    """Reads the change events of one topic. reader: reads what is left. remembers: whether its rows
+    are remembered, for their sums."""
 
     def __init__(self, table: Debezium, names: bool, topic: str, is_alone: bool) -> None:
         self.reader = reader = ChangeReader(table, names, topic, is_alone)
@@ -63,7 +64,7 @@ class ChangeRows:
         self._forms: list[_Form] = []
         self._keys = _Keys(reader)
         self._of_edges = not table.are_vertices
-        self._remembers = table.on_repeat == "sum"
+        self.remembers = table.on_repeat == "sum"
         if overlap(fields) or reader.is_of_mongo:
             return
         vertex: Any = int | str if names else Annotated[int, Meta(ge=0, le=MAX_VERTEX)]
@@ -142,7 +143,8 @@ class ChangeRows:
         reader = self.reader
         sets, picked, moved = form.open(rows)
         part = _Part(sets, *(types.get(name, NO_TYPES) for name in form.parts))
-        part.leave(at for at, key in enumerate(keys) if key == _BAD) if _BAD in keys else None
+        if _BAD in keys:
+            part.leave(at for at, key in enumerate(keys) if key == _BAD)
         src = part.read(form.src(picked), str(reader.source), vertex_of)
         dst: list[Any] = [None] * len(rows)
         if not reader.table.are_vertices:
@@ -150,7 +152,7 @@ class ChangeRows:
         for ends in (src,) if reader.table.are_vertices else (src, dst):
             if None in ends or UNAVAILABLE in ends:
                 part.leave(at for at, end in enumerate(ends) if end in (None, UNAVAILABLE))
-        if self._remembers:
+        if self.remembers:
             part.leave(at for at in moved if not sets[at])
             moved = []
         are_typed = not part.of_deletion.keys().isdisjoint(reader.ends)
@@ -194,11 +196,11 @@ class ChangeRows:
                 found[at] = 1.0
         if None in found:
             part.leave(at for at, value in enumerate(found) if value is None)
-        type = part.of_set.get(str(self.reader.weight))
-        if type is not None or str in set(map(_type, found)):
+        said = part.of_set.get(str(self.reader.weight))
+        if said is not None or str in set(map(type, found)):
             for at, value in enumerate(found):
                 if value is not None and part.sets[at]:
-                    found[at] = part.converted(at, value, weight_of, type)
+                    found[at] = part.converted(at, value, weight_of, said)
         return found
 
     def _times(self, found: list[Any], part: _Part) -> list[Any]:
@@ -209,20 +211,17 @@ class ChangeRows:
         if of_event is None and None in found:
             part.leave(at for at, value in enumerate(found) if value is None and part.sets[at])
         is_typed = of_event is None and (name in part.of_set or name in part.of_deletion)
-        if is_typed or unit != "ms" or str in set(map(_type, found)):
+        if is_typed or unit != "ms" or str in set(map(type, found)):
+            read = partial(_time_of, unit=unit, of_event=bool(of_event))
             for at, value in enumerate(found):
-                type = None if of_event else part.type_of(name, at)
                 if value is not None:
-                    read = partial(_time_of, unit=unit, of_event=bool(of_event))
-                    found[at] = part.converted(at, value, read, type)
+                    said = None if of_event else part.type_of(name, at)
+                    found[at] = part.converted(at, value, read, said)
         return found
 
 
-def _time_of(value: Any, type: ColumnType | None, *, unit: str, of_event: bool) -> Any:
-    return in_ms(value, unit) if of_event else time_of(value, unit, type)
-
-
-_type = type
+def _time_of(value: Any, said: ColumnType | None, *, unit: str, of_event: bool) -> Any:
+    return in_ms(value, unit) if of_event else time_of(value, unit, said)
 
 
 class _Part:
@@ -245,18 +244,18 @@ class _Part:
         """The values of a column as its types have them."""
         if name in self.of_set or name in self.of_deletion:
             for at, value in enumerate(found):
-                if (type := self.type_of(name, at)) is not None and value is not None:
-                    found[at] = self.converted(at, value, read, type)
+                if (said := self.type_of(name, at)) is not None and value is not None:
+                    found[at] = self.converted(at, value, read, said)
         return found
 
     def converted(
         self, at: int, value: Any, read: Callable[[Any, ColumnType | None], Any],
-        type: ColumnType | None,
+        said: ColumnType | None,
     ) -> Any:  # fmt: skip
         """What `read` makes of one; an event of which it makes nothing is left."""
         try:
             if not is_unavailable(value):
-                return read(value, type)
+                return read(value, said)
         except RecordError:
             pass
         self.left.add(at)
@@ -343,7 +342,9 @@ class _Keys:
             rename={f"column_{at}": name for at, name in enumerate(names)},
             forbid_unknown_fields=True, gc=False,
         )  # fmt: skip
-        both = msgspec.defstruct("RawKeyAndSchema", [("schema", Raw), ("payload", raw)], gc=False)
+        both: Any = msgspec.defstruct(
+            "RawKeyAndSchema", [("schema", Raw), ("payload", raw)], gc=False
+        )
         decode, decode_both = msgspec.json.Decoder(raw).decode, msgspec.json.Decoder(both).decode
         found = []
         for key in keys:

@@ -58,7 +58,7 @@ def test_the_view_of_the_whole(
 
 def test_algorithms_read_the_view(device: str) -> None:
     g = a_graph(7, True)
-    asked = {"since": 300, "half_life": 100}
+    asked: dict[str, Any] = {"since": 300, "half_life": 100}
     s = ShardedSnapshot.of(split(g.snapshot(), 3, devices_of(device)), **asked)
     part = g.snapshot(**asked)
     for weighted in (False, True):
@@ -96,15 +96,15 @@ def named_parts(shards: int) -> tuple[list[Part], lpma.Graph]:
     for shard in range(shards):
         mine = owners_of(src.astype(np.uint32), shards) == shard
         g = lpma.Graph(names=True, device="cpu")
-        ends = ([f"v{x}" for x in column[mine]] for column in (src, dst))
-        g.insert(*ends, time=times[mine])
+        begins, ends = ([f"v{x}" for x in column[mine]] for column in (src, dst))
+        g.insert(begins, ends, time=times[mine])
         parts.append(Part.of(g.snapshot(), shard, shards))
     return parts, whole
 
 
 def test_names(tmp_path: Path) -> None:
     parts, whole = named_parts(2)
-    asked = {"since": 400, "half_life": 100}
+    asked: dict[str, Any] = {"since": 400, "half_life": 100}
     s = ShardedSnapshot.of(LocalWorkers(parts), **asked)
     s.write_parquet(tmp_path / "edges")
     table = read_parquet(tmp_path / "edges").to_pylist()

@@ -46,7 +46,7 @@ FLOORS = {
         ("settings",),
         ("sources", "registry"),
         ("state",),
-        ("queries", "results"),
+        ("queries", "results", "feed.content", "feed.writer"),
         ("pipeline",),
     ),
 }  # fmt: skip

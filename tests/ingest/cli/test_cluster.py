@@ -144,6 +144,25 @@ def test_snapshots(directory: Path, tmp_path: Path) -> None:
     run("cluster", "snapshot", directory, tmp_path / "nowhere" / "whole.npz", status=1)
 
 
+def test_views_in_time(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    views: list[dict[str, int]] = []
+    monkeypatch.setattr(StandIn, "views", views)
+    of_late = "--since", "1970-01-02", "--half-life", "2d", "--now", 7
+    found = document("cluster", "run-algorithm", directory, "pagerank", *of_late)
+    run("cluster", "snapshot", directory, tmp_path / "parts", "--until", 5)
+    view = {"since": 86_400_000, "half_life": 172_800_000, "now": 7}
+    assert views == [view, {"until": 5}]
+    assert found["edges"] == 4
+    for arguments, said in (
+        (["core", "--half-life", "2d"], "half_life: core reads no weights"),
+        (["core", "--since", "soon"], "--since"),
+        (["core", "--since", 7, "--until", 5], "is after --until"),
+    ):
+        told = run("cluster", "run-algorithm", directory, *arguments, status=2).stderr
+        assert said.replace(" ", "") in "".join(told.replace("│", "").split())
+    assert len(views) == 2
+
+
 @pytest.mark.parametrize("command", [["status"], ["epoch"], ["run-algorithm", "core"],
                                      ["snapshot", "x.npz"]])  # fmt: skip
 def test_no_cluster(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,14 @@ P = 3
 class Torn(SqliteLog):
     """Writes the partitions of a write one by one, as Kafka does."""
 
-    def produce_parts(self, parts: Mapping[Partition, Sequence[bytes]]) -> dict[Partition, range]:
+    def produce_parts(
+        self,
+        parts: Mapping[Partition, Sequence[bytes | None]],
+        keys: Mapping[Partition, Sequence[bytes | None]] | None = None,
+    ) -> dict[Partition, range]:
         done: dict[Partition, range] = {}
         for partition, values in parts.items():
-            done |= super().produce_parts({partition: values})
+            done |= super().produce_parts({partition: values}, keys)
         return done
 
 

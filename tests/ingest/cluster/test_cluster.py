@@ -86,6 +86,12 @@ def test_shards_are_one_graph(
             assert edges_of(snapshot.gather()) == edges_of(whole)
             assert snapshot.num_edges == written.graph.num_edges
             assert algorithms.triangle_count(snapshot) == algorithms.triangle_count(whole)
+        assert whole.times is not None
+        of_late: Any = {"since": int(np.median(whole.times)), "half_life": 1000}
+        part, view = written.graph.snapshot(**of_late), cluster.snapshot(**of_late)
+        assert (edges_of(view.gather()), view.num_edges) == (edges_of(part), part.num_edges)
+        ranks = cluster.run(lambda s: algorithms.pagerank(s, weighted=True).sum(), **of_late)
+        assert ranks == pytest.approx(1)
         with cluster.client(max_age_s=0.0, timeout=HANGS_S) as client:
             asked = every_question(written.names)
             epochs = set()

@@ -172,4 +172,4 @@ def test_a_topic_that_has_another_use_is_refused(log: SqliteLog) -> None:
 
 def test_a_cluster_publishes_no_feed(log: SqliteLog, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="changes: each shard has versions of its own"):
-        ingest.Cluster(log.path, 2, checkpoint=tmp_path / "c", changes=log)  # type: ignore[call-arg]
+        ingest.Cluster(log.path, 2, checkpoint=tmp_path / "c", changes=log)

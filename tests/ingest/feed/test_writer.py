@@ -94,8 +94,10 @@ def test_a_slow_feed_holds_the_stream_back_and_the_metrics_say_so(
             assert pipeline.feed is not None
             assert pipeline.feed.waiting == 0
             found = {family.name: family for family in PipelineCollector(pipeline).collect()}
-            assert found["lpma_changes_records"].samples[0].value == pipeline.feed.records > 3
-            assert found["lpma_changes_rows"].samples[0].value == pipeline.feed.rows > 3
+            values = {s.name: s.value for family in found.values() for s in family.samples}
+            assert values["lpma_changes_records_total"] == pipeline.feed.records > 3
+            assert values["lpma_changes_rows_total"] == pipeline.feed.rows > 3
+            assert values["lpma_changes_repeats_total"] == 0
     with ingest.follow(tmp_path / "feed", device=device) as copy:
         copy.run("end")
     assert state_of(copy.graph) == state_of(graph)  # type: ignore[arg-type]
