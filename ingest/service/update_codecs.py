@@ -179,9 +179,7 @@ def _of_rows(
                 "rows of a request a time, or none"
             )
         if part.producer is not None and len(rows) > 1:
-            raise RecordError(
-                f"{place(at)}source and seq: of many rows, they are given in the URL"
-            )
+            raise RecordError(f"{place(at)}source and seq: of many rows, they are given in the URL")
         found.append(part)
         at += len(part.batch)
     batch = Columns.joined([part.batch for part in found])

@@ -256,6 +256,7 @@ def test_bad_lines_are_counted_exactly_wherever_they_stand(data: st.DataObject) 
     # Columns are as many as most lines have, also where the header names fewer.
     wide = sum(line.count(",") == 4 for line in lines)
     assume(wide == 0 or wide < len(edges))
+    assume(edges or not bad)  # what a time is, is seen from one that is one
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder) / "a.csv"
         path.write_text("\n".join(lines) + data.draw(st.sampled_from(["", "\n"])))
