@@ -84,7 +84,7 @@ class ChangeRows:
             return
         keys = self._keys.read(values)
         lines = as_lines(values)
-        for form in self._forms if lines is not None else ():
+        for form in self._forms if lines is not None and _is_utf8(lines) else ():
             try:
                 rows = form.decode_lines(lines)
             except REFUSED:
@@ -110,7 +110,7 @@ class ChangeRows:
 
     def _decoded(self, value: bytes) -> tuple[_Form | None, Any]:
         """The form that reads a record, and what it reads; None for one that is left."""
-        if len(value) <= MAX_MAPPED_BYTES and not JSON.nests_too_deeply(value):
+        if len(value) <= MAX_MAPPED_BYTES and not JSON.nests_too_deeply(value) and _is_utf8(value):
             for form in self._forms:
                 with suppress(*REFUSED):
                     return form, form.decode(value)
@@ -222,6 +222,14 @@ class ChangeRows:
 
 def _time_of(value: Any, said: ColumnType | None, *, unit: str, of_event: bool) -> Any:
     return in_ms(value, unit) if of_event else time_of(value, unit, said)
+
+
+def _is_utf8(data: bytes) -> bool:
+    """A decoder passes over what is none; `ChangeReader` refuses it in the name of a field."""
+    try:
+        return data.isascii() or bool(str(data, "utf-8"))
+    except UnicodeDecodeError:
+        return False
 
 
 class _Part:
