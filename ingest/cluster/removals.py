@@ -34,6 +34,7 @@ from lpma.batch.builder import Batch
 from lpma.batch.columns import Columns, Kind, weighted_rows
 from lpma.engine.admission import validated
 from lpma.engine.answers import Answers
+from lpma.engine.net import Watch
 from lpma.engine.removal import incident_deletions
 from lpma.names import UNKNOWN
 from lpma.pma.keys import LOW, ends_of, keys_of
@@ -60,7 +61,7 @@ class SharedGraph(lpma.Graph):
         """The class of these graphs where there are so many partitions."""
         return type(cls.__name__, (cls,), {"partitions": partitions})
 
-    def apply(self, batch: Batch | Columns) -> Answers:
+    def apply(self, batch: Batch | Columns, watch: Watch | None = None) -> Answers:
         if isinstance(batch, Columns) and not batch.edges_only:
             if not batch.checked:  # before rows are made of it that no caller may give
                 batch = validated(batch)
@@ -71,7 +72,7 @@ class SharedGraph(lpma.Graph):
                 batch = _replaced(batch.replace(kind=kind), removes, deletions)
             if batch.expires:
                 batch = by_edges(batch, self._older, self._owned_by)
-        return super().apply(batch)
+        return super().apply(batch, watch)
 
     def _deletions(self, columns: Columns, removes: Array) -> Iterator[Rows]:
         """What the removals delete: edges, and the markers of vertices that were added by

@@ -73,7 +73,7 @@ class FeedSource(Source):
         self.can_wake = log.can_wake
         self.newest: EdgeChanges = self._newest_of(log)
         self.run = self.newest.run  # that is followed
-        self.read_only = (
+        self.why_read_only = (
             f"this is a replica, which follows {log!r}: send updates to the pipeline that "
             "publishes that feed"
         )

@@ -63,7 +63,7 @@ class _Updates:
     def _open(self, pipeline: Pipeline, topic: str | None) -> None:
         source = pipeline.source
         if not isinstance(source, Log):
-            self._refusal = source.read_only or (
+            self._refusal = source.why_read_only or (
                 "this stream comes from a file, which nobody appends to: serve a log"
             )
             return

@@ -166,7 +166,7 @@ class Source(ABC):
     mirrors: bool = False  # whether each edge comes in both directions, as its file says
     can_wake: bool = False  # whether `wake` does anything
     cuts_batches: bool = False  # whether its records say where batches end: `types.Record.closes`
-    read_only: str | None = None  # why nobody may append to it, for those who would
+    why_read_only: str | None = None  # why nobody may append to it; None: who can may
     decoder: Callable[[bytes], Record] | None = None  # of its records; None: as the settings say
 
     @abstractmethod

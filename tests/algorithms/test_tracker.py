@@ -98,7 +98,7 @@ class Stream(RuleBasedStateMachine):
         self.apply(lambda g: g.insert(src, dst, 1.0, 0))
 
     @rule(edges=pairs, there=st.booleans())
-    def set(self, edges: list[tuple[int, int]], there: bool) -> None:
+    def set_edges(self, edges: list[tuple[int, int]], there: bool) -> None:
         src, dst = map(list, zip(*edges, strict=True))
         self.apply(lambda g: g.set(src, dst, 2.0 if there else 0.0, 0))
 

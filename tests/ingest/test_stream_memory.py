@@ -89,8 +89,8 @@ def test_answers_that_find_no_memory_are_refused_and_nothing_is_applied_twice(
     """The updates of their batch are applied, so it is not tried again."""
 
     class Full(lpma.Graph):
-        def apply(self, batch: Any) -> Any:
-            answers = super().apply(batch)
+        def apply(self, batch: Any, watch: Any = None) -> Any:
+            answers = super().apply(batch, watch)
             if len(answers):
                 raise AnswersTooLarge("ask for less at once")
             return answers

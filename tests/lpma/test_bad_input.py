@@ -255,7 +255,7 @@ def test_steps_are_no_name() -> None:
 
 
 def test_operations_one_by_one_name_the_argument_and_what_to_give() -> None:
-    batch = lpma.Batch()
+    batch: Any = lpma.Batch()
     batch.insert(np.float32(3), 2.0)
     arrays = "a Batch takes one operation at a time, Batch.from_columns takes arrays"
     for call, message in (

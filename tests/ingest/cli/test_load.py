@@ -14,6 +14,7 @@ import pytest
 import ingest
 import lpma
 from ingest.sources.files import formats
+from ingest.sources.files.unpacking import head_of
 from tests.conftest import real_graph
 from tests.support.command_line import document, run
 
@@ -112,7 +113,6 @@ def test_what_a_file_is_is_asked_once(
     edge_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heads: list[Path] = []
-    head_of = formats.head_of
 
     def counted(path: Path, size: int) -> bytes:
         heads.append(path)

@@ -61,7 +61,8 @@ def test_a_table_in_avro_is_the_graph(on_repeat: Any, tmp_path: Path) -> None:
                       schema_registry=registry.url) as pipeline:  # fmt: skip
             for weights in expected:
                 assert wait_for(lambda: pipeline.step(drain=True))
-                src, dst, found, times = graph.snapshot().edges()
+                columns: Any = graph.snapshot().edges()
+                src, dst, found, times = columns
                 assert dict(zip(zip(src.tolist(), dst.tolist(), strict=True), found.tolist(),
                                 strict=True)) == weights  # fmt: skip
                 assert set(times.tolist()) == {5000}

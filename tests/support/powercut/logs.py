@@ -24,10 +24,13 @@ class ToldLog(SqliteLog):
         self.create_topic("updates")  # the first makes the file
         self._file.database.execute(FREQUENT)
 
-    def produce_many(self, topic: str, values: Sequence[bytes], partition: int = 0) -> range:
+    def produce_many(
+        self, topic: str, values: Sequence[bytes | None], partition: int = 0, *,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> range:  # fmt: skip
         for value in values:
-            mark(b"sending %s/%d %s" % (topic.encode(), partition, value))
-        offsets = super().produce_many(topic, values, partition)
+            mark(b"sending %s/%d %s" % (topic.encode(), partition, value or b""))
+        offsets = super().produce_many(topic, values, partition, keys=keys)
         mark(b"sent/%s/%d %d" % (topic.encode(), partition, offsets.stop))
         return offsets
 
