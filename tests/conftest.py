@@ -52,7 +52,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Tests that import what a machine with a GPU need not have. They are told, and left out there.
 _IMPORTING = {
     "kafka": ["ingest/cli/test_kafka*.py", "ingest/cluster/test_shard_kafka.py",
-              "ingest/queries/test_client_kafka.py",
+              "ingest/feed/test_feed_kafka.py", "ingest/queries/test_client_kafka.py",
               "ingest/service/test_updates_kafka.py", "ingest/sources/test_kafka_*.py",
               "ingest/past/test_running.py", "ingest/test_metrics.py",
               "ingest/test_millions.py", "ingest/test_results_kafka.py", "ingest/test_secrets.py",

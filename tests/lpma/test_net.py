@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
+from lpma.arrays import to_host
 from lpma.engine.net import Change
 from tests.lpma.conftest import every_backend
 
 VERTEX = st.integers(0, 5)
 ROW = st.tuples(
-    st.sampled_from(["insert"] * 4 + ["delete", "add", "remove", "expire", "query"]),
+    st.sampled_from(["insert"] * 4 + ["set", "set", "delete", "add", "remove", "expire", "query"]),
     VERTEX, VERTEX, st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0]), st.integers(0, 9),
 )  # fmt: skip
 BATCHES = st.lists(st.lists(ROW, max_size=12), min_size=1, max_size=6)
@@ -26,6 +27,8 @@ def batch_of(rows: Any, times: bool) -> lpma.Batch:
     for what, u, v, weight, time in rows:
         if what == "insert":
             batch.insert(u, v, weight, time)
+        elif what == "set":
+            batch.set(u, v, weight, time)
         elif what == "delete":
             batch.delete(u, v, time)
         elif what == "add":
@@ -43,14 +46,14 @@ def contents(g: lpma.Graph) -> tuple[dict[tuple[int, int], Any], set[int]]:
     """Edges with weight and time; vertices that were added by themselves, as a saved store has
     them."""
     s = g.snapshot()
-    rows = np.repeat(np.arange(s.num_rows), np.diff(s.indptr)).tolist()
+    rows = np.repeat(np.arange(s.num_rows), np.diff(to_host(s.indptr))).tolist()
     columns = [[None] * len(rows) if c is None else c.tolist() for c in (s.weights, s.times)]
     edges = {}
     for u, v, *value in zip(rows, s.indices.tolist(), *columns, strict=True):
         if g.directed or u <= v:
             edges[u, v] = tuple(value)
     keys, _, _ = g.image().slots.read(0, g.image().slots.total)
-    markers = {int(key) >> 32 for key in keys if int(key) & 0xFFFFFFFF == 0xFFFFFFFF}
+    markers = {int(key) >> 32 for key in to_host(keys) if int(key) & 0xFFFFFFFF == 0xFFFFFFFF}
     return edges, markers
 
 
