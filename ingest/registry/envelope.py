@@ -32,7 +32,6 @@ from ..formats.mapped import MAX_MAPPED_BYTES
 from ..formats.row_reader import PlainRows
 from ..types import Array, Polled, Values
 from .avro import AvroReader, SchemaError, Type, parse
-from .avro_rows import program_of, read_rows
 from .schemas import Schemas
 
 HEADER_BYTES = 5
@@ -164,6 +163,8 @@ class Envelopes:
         of = self._types[id]
         if whole:
             return Unwrapping(id, fields, AvroReader(of, None))
+        from .avro_rows import program_of  # not above: Numba takes a third of a second to import
+
         names = {name for name in fields.by_role().values() if name is not None}
         if isinstance(fields.time, str) and any(t.is_time for t in of.at(fields.time.split("."))):
             fields = msgspec.structs.replace(fields, time_unit="ms")
@@ -186,6 +187,8 @@ class Unwrapping:
         """The rows of many records, as far as they are plain; None: of this schema none are."""
         if self._program is None or values.longest > _MAX_BYTES:
             return None
+        from .avro_rows import read_rows
+
         return read_rows(values, HEADER_BYTES, self._program, names)
 
     def one(self, value: bytes) -> bytes:

@@ -53,7 +53,7 @@ def records(
         n = int(rng.integers(1, rows + 1))
         src, dst = rng.integers(0, min(vertices, len(NAMES)) if names else vertices, (2, n))
         weight = rng.choice([1.0, 2.0, -1.0, -2.0, 0.0, 0.5], n, p=[0.4, 0.1, 0.2, 0.1, 0.1, 0.1])
-        kind = rng.choice([0, 1, 2, 3], n, p=[0.8, 0.1, 0.06, 0.04]).astype(np.uint8)
+        kind = rng.choice([0, 1, 2, 3, 11], n, p=[0.6, 0.1, 0.06, 0.04, 0.2]).astype(np.uint8)
         time = 10 * number + rng.integers(-30, 10, n) if rng.random() < 0.9 else None
         ends: Any = (src, dst)
         if names:
