@@ -52,16 +52,16 @@ class FieldOptions:
     )  # fmt: skip
     kind_column: str | None = _column(
         "fields.kind", "--kind",
-        help="The field that says what a row does: append or insert, delete, set, add_vertex, "
+        help="The field with the kind of operation: append or insert, delete, set, add_vertex, "
         "remove_vertex, or their numbers 0, 1, 11, 2 and 3. It is never guessed.",
     )  # fmt: skip
     kind_map: str | None = _field_option(
         "fields.kinds", "--kind-map", metavar="WORD=KIND,…", in_file=str | dict[str, str] | None,
-        help="What the words of that field mean, as in a=insert,b=delete.",
+        help="What the words of that field mean, such as a=insert,b=delete.",
     )  # fmt: skip
     time_unit: TimeUnit | None = _field_option(
         "fields.time_unit", "--time-unit",
-        help="What times that are numbers count, to be read as milliseconds.",
+        help="The unit of numeric times; they are converted to milliseconds.",
     )  # fmt: skip
     default_weight: float | None = _field_option(
         "fields.default_weight", "--default-weight",
@@ -130,7 +130,7 @@ class FileOptions(FieldOptions):
     )
     separator: str | None = _file_option(
         "file.separator", "--separator", metavar="CHARACTER",
-        help="What stands between fields: a character, or tab or blank.",
+        help="What separates fields: a character, or tab or blank.",
     )  # fmt: skip
     columns: str | None = _file_option(
         "file.columns", "--columns",
@@ -144,13 +144,14 @@ class FileOptions(FieldOptions):
     )
     format: str | None = _file_option(
         "file.format", "--format", metavar="FORMAT",
-        help="What the file is: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
-        "gexf, gml, pajek, parquet, arrow or npz; or, of a log, debezium: its records are changes "
-        "of a table. (default: by its content, then by its name)",
+        help="The format of a file: text, csv, tsv, jsonl, mtx, metis, dimacs, edgelist, graphml, "
+        "gexf, gml, pajek, parquet, arrow or npz (default: by its content, then by its name); or "
+        "debezium, if a log's records are changes of a database table.",
     )  # fmt: skip
     bipartite: bool | None = _file_option(
         "file.bipartite", "--bipartite/--no-bipartite",
-        help="Whether sources and targets are two kinds of vertices: 5 and 5 are two.",
+        help="Whether sources and targets are different kinds of vertices, so that source 5 is not "
+        "target 5.",
     )  # fmt: skip
 
     def asked(self) -> Asked:

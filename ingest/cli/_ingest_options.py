@@ -109,8 +109,8 @@ class EndpointOptions:
     registry_settings: Table | None = keyed("registry.settings", **REGISTRY_TABLE)
     group: str | None = _kafka_option(
         "kafka.group",
-        help="A consumer group to tell, after each checkpoint, how far the stream has come, for "
-        "tools that show the lag. Nothing is read from it.",
+        help="A consumer group to which the position is committed after each checkpoint, for tools "
+        "that show the lag. It is never read.",
     )  # fmt: skip
     reply_topics: list[str] | None = _kafka_option(
         "outputs.reply_topics", "--reply-topic",
@@ -122,24 +122,26 @@ class EndpointOptions:
     )  # fmt: skip
     results_topic: str | None = _results_option(
         "results.topic", "--results-topic", metavar="TOPIC", parser=_name,
-        help="Where changes of the figures in --track go, and alerts; it is made if need be.",
+        help="Publish changes of the figures in --track, and alerts, to this topic. It is created "
+        "if necessary.",
     )  # fmt: skip
     results_file: Path | None = _results_option(
         "results.file", "--results-file", metavar="FILE", parser=lambda text: Path(_name(text)),
-        help="Or the file at whose end they go as JSON lines.",
+        help="Append them to this file instead, as JSON lines.",
     )  # fmt: skip
     changes_topic: str | None = _feed_option(
         "changes.topic", "--changes-topic", metavar="TOPIC", parser=_name,
-        help="Where the edge feed goes, what each batch changed of the graph: `lpma replica` "
-        "follows it. The topic is made if need be.",
+        help="Publish what each batch changes in the graph to this topic, for `lpma replica` and "
+        "others. It is created if necessary.",
     )  # fmt: skip
     changes_file: Path | None = _feed_option(
         "changes.file", "--changes-file", metavar="FILE", parser=lambda text: Path(_name(text)),
-        help="Or the file at whose end it goes as JSON lines.",
+        help="Append it to this file instead, as JSON lines.",
     )  # fmt: skip
     changes_format: ChangesFormat | None = _feed_option(
         "changes.format", "--changes-format",
-        help="columns, or json: an object for each edge that changed. (default: columns)",
+        help="columns: many changes in one record; json: one object per changed edge. "
+        "(default: columns)",
     )  # fmt: skip
     from_offsets: str | None = _kafka_option(
         "source.from_offsets", FROM_OFFSETS, metavar="WHERE",
@@ -251,23 +253,23 @@ class RecordOptions(FileOptions):
 
     window: str | None = _record_option(
         "records.window", "--window",
-        help="How long edges are kept, as 24h: of ms, s, m, h, d, w, or a number in the unit of "
-        "the times. (default: for ever)",
+        help="Keep only edges this recent: 24h (units: ms, s, m, h, d, w), or a number in the unit "
+        "of the times. (default: keep all)",
     )  # fmt: skip
     max_ahead: str | None = _record_option(
         "records.max_ahead",
-        help="Where event times move a window or say what is late: how far past the clock one may "
-        "lie, as --window; none: anywhere. Beyond it a row is a dead letter. (default: 24h)",
+        help="If event times move a window or decide lateness: how far past the clock they may be, "
+        "written like --window; none: any distance. Later rows are dead letters. (default: 24h)",
     )  # fmt: skip
     on_tombstone: OnTombstone | None = _record_option(
         "records.on_tombstone", "--on-tombstone",
-        help="With --format debezium: what a record with a key alone does to its row. "
-        "(default: ignore)",
+        help="With --format debezium: what a record with a key and no value does. delete: it "
+        "deletes the row. (default: ignore)",
     )  # fmt: skip
     on_repeat: OnRepeat | None = _record_option(
         "records.on_repeat", "--on-repeat",
-        help="With --format debezium: what several rows with the same ends mean. last: the edge is "
-        "as the last change left it; sum: its weight is the sum over the rows.",
+        help="With --format debezium: what to do if several rows have the same ends. last: the "
+        "edge is as the last change left it; sum: its weight is the sum over the rows.",
     )  # fmt: skip
 
     def settings(self, origin: Origin) -> dict[str, Any]:
@@ -315,7 +317,7 @@ class CheckpointOptions:
 
     checkpoint: Path | None = _checkpoint_option(
         "checkpoints.directory", "--checkpoint", "-c",
-        help="The directory of checkpoints; the stream resumes if it holds one.",
+        help="The directory of checkpoints. If it holds one, the stream resumes from it.",
     )  # fmt: skip
     from_store: Path | None = _checkpoint_option(
         "graph.from_store", metavar="STORE",
@@ -397,12 +399,13 @@ class StreamOptions:
     )  # fmt: skip
     alerts: list[str] | None = _results_option(
         "results.alerts", "--alert", metavar="RULE",
-        help="Tell where this becomes true, as 'core >= 20' or 'triangles > 1e6', with the "
-        "results, and watchers of --serve, also of 'lag > 1000'. May be repeated.",
+        help="Send an alert when this becomes true, such as 'core >= 20' or 'triangles > 1e6': "
+        "with the results, and on the page of --serve, which also takes 'lag > 1000'. May be "
+        "repeated.",
     )  # fmt: skip
     log_json: bool = option(
         "run.log_json", "--log-json", default=False,
-        help="Log what happens to stderr, as JSON lines.",
+        help="Log events to stderr, as JSON lines.",
     )  # fmt: skip
     follow: bool = option(
         "run.follow", "--follow", "-f", default=False, help="Wait for more at the end of a log."

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import lpma
     from lpma import Snapshot
 
-_option = partial(option, panel="Only the edges of late")
+_option = partial(option, panel="Recent edges and decay")
 _NAMES = ("since", "until", "half_life", "now")
 
 
@@ -32,8 +32,8 @@ class SinceOptions:
 
     since: str | None = _option(
         "--since", metavar="TIME",
-        help="Keep those whose last operation is no older than this: a date or time of ISO 8601, "
-        "30d for that long ago, or a number in the unit of the times.",
+        help="Keep edges whose last operation is at this time or later: a date or time of ISO "
+        "8601, an age such as 30d, or a number in the unit of the times.",
     )  # fmt: skip
 
 
@@ -43,8 +43,8 @@ class RecentOptions(SinceOptions):
 
     window: str | None = _option(
         "--window", metavar="WIDTH",
-        help="Keep the edges whose last operation is at most this much older than the newest: 30d, "
-        "of ms, s, m, h, d, w, or a number in the unit of the times.",
+        help="Keep edges whose last operation is at most this much older than the newest: 30d "
+        "(units: ms, s, m, h, d, w), or a number in the unit of the times.",
     )  # fmt: skip
 
     @property
@@ -95,16 +95,16 @@ class TimeOptions(SinceOptions):
 
     until: str | None = _option(
         "--until", metavar="TIME",
-        help="Keep those whose last operation is older than this, given as --since.",
+        help="Keep edges whose last operation is earlier than this, written like --since.",
     )  # fmt: skip
     half_life: str | None = _option(
         "--half-life", metavar="SPAN",
-        help="Let a weight halve for each such span between the edge's last operation and --now: "
-        "2d, of ms, s, m, h, d, w, or a number in the unit of the times.",
+        help="Halve an edge's weight for each such span between its last operation and --now: 2d "
+        "(units: ms, s, m, h, d, w), or a number in the unit of the times.",
     )  # fmt: skip
     now: str | None = _option(
         "--now", metavar="TIME",
-        help="When weights have decayed to, given as --since. (default: the newest edge's time)",
+        help="The time to which weights decay, written like --since. (default: the newest edge's)",
     )  # fmt: skip
 
     @property

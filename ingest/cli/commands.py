@@ -23,7 +23,7 @@ COMMANDS = {  # in the order of `lpma --help`, with the first lines of their own
     "demo": "Stream a graph through the log into the store, kill and resume it, and analyse it.",
     "load": "Load a file of edges, a dataset or a generated graph into a saved store.",
     "ingest": "Ingest a stream in batches, answering its queries, with checkpoints and resume.",
-    "replica": "Keep a copy of a graph at its writer's versions, by the edge feed it publishes.",
+    "replica": "Run a read replica: a copy of a graph that follows its edge feed.",
     "serve": "Serve a saved store over HTTP, with the live page, until Ctrl-C or SIGTERM.",
     "repartition": "Write a stream to the partitions of its vertices' owners, as a cluster reads "
     "it.",

@@ -22,7 +22,7 @@ from ._targets import TargetError, graph_facts, is_log, open_log
 def replica(
     options: ServeOptions,
     feed: Annotated[
-        Path | None, typer.Argument(help="An embedded log, or the file of --changes-file.")
+        Path | None, typer.Argument(help="An embedded log, or a file written with --changes-file.")
     ] = None,
     kafka: Annotated[
         str | None,
@@ -42,7 +42,7 @@ def replica(
             metavar="TOPIC",
             rich_help_panel=KAFKA,
             show_default=False,
-            help="The feed's topic, also of a log. (default: changes)",
+            help="The feed's topic, in Kafka or in the log. (default: changes)",
         ),
     ] = None,
     checkpoint: Annotated[
@@ -51,7 +51,7 @@ def replica(
             "--checkpoint",
             "-c",
             show_default=False,
-            help="The directory of the copy's own checkpoints; it goes on if it holds one.",
+            help="The replica's own directory of checkpoints. If it holds one, it resumes.",
         ),
     ] = None,
     start: Annotated[
@@ -60,12 +60,12 @@ def replica(
             "--from",
             metavar="SNAPSHOT",
             show_default=False,
-            help="What a new copy begins with: a saved store, or a checkpoint directory of the "
-            "writer. (default: an empty graph, if the feed begins with one)",
+            help="What a new replica starts from: a saved store, or the writer's checkpoint "
+            "directory. (default: an empty graph, if the feed starts with one)",
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Stop at the end of what the feed holds.")
+        bool, typer.Option("--once", help="Stop at the end of the feed, instead of waiting.")
     ] = False,
     save: Annotated[
         Path | None,
@@ -78,7 +78,7 @@ def replica(
             metavar="[HOST:]PORT",
             rich_help_panel=SERVING,
             show_default=False,
-            help="Serve the copy over HTTP there, to be read; a port alone binds to loopback.",
+            help="Serve the replica over HTTP there, for reading; a port alone binds to loopback.",
         ),
     ] = None,
     metrics: Annotated[
@@ -93,10 +93,10 @@ def replica(
     device: Device = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a copy of a graph at its writer's versions, by the edge feed it publishes.
+    """Run a read replica: a copy of a graph that follows its edge feed.
 
-    `lpma ingest --changes-topic` publishes one. The copy is read as any stream is, by `lpma query`
-    for example; nothing but the feed changes it. Ctrl-C stops it, with a last checkpoint."""
+    `lpma ingest --changes-topic` publishes such a feed. The replica can be read like any stream,
+    for example by `lpma query`; only the feed changes it. Ctrl-C stops it, with a last checkpoint."""
     from ..feed.follower import follow
 
     if (feed is None) == (kafka is None):
