@@ -185,10 +185,9 @@ class Intake:
         """2 to 4, of what was polled when so many records were asked for; False: it is held back,
         until its schemas are known."""
         stamp = self._now()  # now: records were waited for
-        with self._stages.poll:
-            envelopes = self._decoder.envelopes
-            wait = SCHEMA_S if envelopes.trouble() is None else AWAY_S
-            ready = envelopes.ready(polled, stamp, wait)
+        envelopes = self._decoder.envelopes
+        wait = SCHEMA_S if envelopes.trouble() is None else AWAY_S
+        ready = envelopes.ready(polled, stamp, wait)
         self._held_back = [] if ready else polled
         if not ready:
             return False

@@ -42,7 +42,8 @@ def test_an_exception_is_a_passage_and_passes() -> None:
 def test_bounds_rise_and_stages_have_their_names() -> None:
     assert list(BOUNDS_S) == sorted(set(BOUNDS_S))
     stages = Stages()
-    names = ["poll", "buffer", "journal", "apply", "track", "results", "reply", "checkpoint"]
+    names = ["poll", "buffer", "journal", "apply", "track", "results", "feed", "reply",
+             "checkpoint"]  # fmt: skip
     assert [name for name, _ in stages] == names
     assert stages.seconds() == dict.fromkeys(names, 0.0)
 
@@ -57,7 +58,7 @@ def test_a_pipeline_passes_its_stages(tmp_path: Path) -> None:
             passages = {name: stage.passages for name, stage in stages}
             assert passages == {
                 "poll": 1, "buffer": 2, "journal": 2, "apply": 1, "track": 0,
-                    "results": 0, "reply": 0, "checkpoint": 1
+                "results": 0, "feed": 0, "reply": 0, "checkpoint": 1,
             }  # fmt: skip
             assert pipeline.stats.history[-1].seconds == stages.apply.last
             log.produce("updates", ingest.encode_query("q", Kind.DEGREE, 1))
