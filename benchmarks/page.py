@@ -112,7 +112,7 @@ def readme(text: str, machines: Sequence[Mapping[str, Any]]) -> str:
         for row in (*found["cuda"].values(), *found["kept"]):
             if "readme" in row:
                 rows.append((row["readme"], *_in_brief(row), _command(row["command"])))
-    table = "\n".join(_table(("", "lpma", "beside it", COMMAND), rows)).strip()
+    table = "\n".join(_table(("", "lpma", "compared with", COMMAND), rows)).strip()
     changed, places = _IN_README.subn(lambda place: f"{place[1]}{table}\n{place[2]}", text)
     assert places == 1, "README.md: there is no place for figures"
     return changed

@@ -28,14 +28,14 @@ COMMANDS = {  # in the order of `lpma --help`, with the first lines of their own
     "repartition": "Write a stream to the partitions of its vertices' owners, as a cluster reads "
     "it.",
     "export": "Export a snapshot: a table of its edges, its matrix, or a graph to be drawn.",
-    "info": "Say what a store, a checkpoint or a dataset is.",
+    "info": "Describe a store, a checkpoint or a dataset.",
     "compile": "Compile all kernels now, on all cores, so that nothing waits for a compiler later.",
     "doctor": "Say what this machine can do: libraries, threads, GPU, Kafka, memory, directories.",
     "query": "Ask a saved store, a checkpoint or a running pipeline for edges, neighbours, "
     "degrees.",
     "checkpoint": "List, verify and prune the checkpoints of a directory.",
     "run": "Run an algorithm on a graph.",
-    "cluster": "Run a graph in shards, on this machine or on Ray, and ask it.",
+    "cluster": "Run a graph in shards, on this machine or on Ray, and query it.",
     "plot": "Draw a run's latency and density, figures over time, or a graph's degrees.",
 }
 
@@ -51,7 +51,7 @@ def _made(name: str) -> Callable[[], Any]:
 app = App(
     name="lpma",
     cls=lazily({name: (help, _made(name)) for name, help in COMMANDS.items()}),
-    help="A streaming graph store: ingest edge streams, ask queries, export snapshots.",
+    help="A streaming graph store: ingest edge streams, answer queries, export snapshots.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,4 +75,4 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """A streaming graph store: ingest edge streams, ask queries, export snapshots."""
+    """A streaming graph store: ingest edge streams, answer queries, export snapshots."""

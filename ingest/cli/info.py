@@ -38,7 +38,7 @@ def info(
     device: _options.ReadingDevice = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a store, a checkpoint or a dataset is."""
+    """Describe a store, a checkpoint or a dataset."""
     from ..datasets.catalog import CATALOG
     from ..past.reach import reachable
 

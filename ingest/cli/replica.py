@@ -96,7 +96,7 @@ def replica(
     """Run a read replica: a copy of a graph that follows its edge feed.
 
     `lpma ingest --changes-topic` publishes such a feed. The replica can be read like any stream,
-    for example by `lpma query`; only the feed changes it. Ctrl-C stops it, with a last checkpoint."""
+    by `lpma query` for example; only the feed changes it. Ctrl-C stops it after a checkpoint."""
     from ..feed.follower import follow
 
     if (feed is None) == (kafka is None):

@@ -11,7 +11,7 @@ _ALGORITHM = "Run an algorithm on all shards, as of a new epoch. One whose shard
 
 app = App(
     cls=lazily({"run-algorithm": (_ALGORITHM, make_run_algorithm)}), no_args_is_help=True,
-    help="Run a graph in shards, on this machine or on Ray, and ask it.",
+    help="Run a graph in shards, on this machine or on Ray, and query it.",
 )  # fmt: skip
 for _call in (run, status, epoch, snapshot):
     app.command(_call.__name__)(_call)
