@@ -260,6 +260,8 @@ class Graph:
         >>> lpma.Graph(device="cpu").apply(batch)[query]
         array([1])
         """
+        if watch is not None and not isinstance(watch, Watch):
+            raise BatchError(f"watch: expected a lpma.Watch, got {type(watch).__name__}")
         return self._vertices.apply(batch, watch)
 
     @property
