@@ -87,9 +87,9 @@ def test_ids_too_large_for_a_snapshot(sharded_log: SqliteLog, tmp_path: Path) ->
         actions.cluster = cluster
         with ControlServer(tmp_path / "control", actions.by_name()) as server:
             server.start()
-            target = str(tmp_path / "parts")
+            given: Any = {"target": str(tmp_path / "parts"), "timeout_s": LONG_S, "view": {}}
             error = at_once(
-                lambda: ask(tmp_path / "control", "snapshot", target=target, timeout_s=LONG_S),
+                lambda: ask(tmp_path / "control", "snapshot", **given),
                 ControlError,
                 told,
             )
