@@ -539,7 +539,8 @@ class Graph:
                       from 1 on, or a timedelta. Of a graph without weights they are float32, what
                       is left of 1
         now           when that is; None: the newest time of the edges in the snapshot. An edge that
-                      is newer counts whole; one older than 1,022 half-lives weighs 0
+                      is newer counts whole; one of less than 2^-126 (2^-1022 of float64)
+                      weighs 0
 
         A vertex is then one that has such an edge, or was added by itself; rows are as in the whole
         snapshot, whose `version` and `time` this one has. Every device computes the same bits.

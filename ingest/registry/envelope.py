@@ -48,7 +48,8 @@ class Enveloped(NamedTuple):
 
 
 def id_of(value: object) -> int | None:
-    """The schema's id of a record in the envelope; None: it is in none, or larger than any may be."""
+    """The schema's id of a record in the envelope; None: it is in none, or larger than any may
+    be."""
     if type(value) is not bytes or not HEADER_BYTES <= len(value) <= _MAX_BYTES or value[0]:
         return None
     return int.from_bytes(value[1:HEADER_BYTES], "big")

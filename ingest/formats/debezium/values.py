@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -32,6 +33,10 @@ _TIMES = {
     "io.debezium.time.MicroTime": "us", "io.debezium.time.NanoTime": "ns",
 }  # fmt: skip
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
+# NaN and infinities are numbers in text, too: what is said of them is that they are not finite.
+_PLAIN = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:nan|inf(?:inity)?)"
+)
 
 
 class ColumnType(NamedTuple):
@@ -114,6 +119,9 @@ def _unscaled(text: Any, scale: int) -> Decimal:
 
 
 def _number(text: Any) -> Decimal:
+    # Python reads more than databases write: 1_000, blanks, digits of other scripts.
+    if isinstance(text, str) and not _PLAIN.fullmatch(text):
+        raise RecordError(f"{text!r} is no number")
     try:
         found = Decimal(text)
     except (InvalidOperation, TypeError, ValueError):

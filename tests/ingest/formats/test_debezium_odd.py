@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import lpma
 from ingest import DeadLetter, Debezium, Fields, Pipeline, SqliteLog
+from ingest.errors import RecordError
+from ingest.formats.debezium.values import weight_of
 from tests.conftest import soak
 from tests.support.cdc.cases import weights_of
 
@@ -398,3 +400,14 @@ spoilt = st.builds(
 def test_records_are_read_at_once_as_one_by_one(records: Any, told: list[Told]) -> None:
     """The same edges, and the same dead letters for the same reasons."""
     assert read(records, told) == read(records, told, polled=1)
+
+
+@pytest.mark.parametrize("text", ["1_000", " 7 ", "٣", "0x10", "1e"])
+def test_text_that_only_python_reads_as_a_number_is_no_weight(text: str) -> None:
+    with pytest.raises(RecordError, match="no number"):
+        weight_of(text)
+
+
+@pytest.mark.parametrize("text, weight", [("7", 7.0), ("-0.5", -0.5), (".5", 0.5), ("1E+3", 1e3)])
+def test_text_that_databases_write_is_a_weight(text: str, weight: float) -> None:
+    assert weight_of(text) == weight
