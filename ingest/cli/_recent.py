@@ -43,8 +43,9 @@ class RecentOptions(SinceOptions):
 
     window: str | None = _option(
         "--window", metavar="WIDTH",
-        help="Keep edges whose last operation is at most this much older than the newest: 30d "
-        "(units: ms, s, m, h, d, w), or a number in the unit of the times.",
+        help="Keep edges whose last operation is at most this much older than the newest, each with "
+        "all that was ever added to it: 30d (units: ms, s, m, h, d, w), or a number in the unit of "
+        "the times.",
     )  # fmt: skip
 
     @property
@@ -99,8 +100,9 @@ class TimeOptions(SinceOptions):
     )  # fmt: skip
     half_life: str | None = _option(
         "--half-life", metavar="SPAN",
-        help="Halve an edge's weight for each such span between its last operation and --now: 2d "
-        "(units: ms, s, m, h, d, w), or a number in the unit of the times.",
+        help="Halve an edge's weight, all that was ever added to it, for each such span between its "
+        "last operation and --now: 2d (units: ms, s, m, h, d, w), or a number in the unit of the "
+        "times. To let each row fade by its own age, weigh the rows before they are loaded.",
     )  # fmt: skip
     now: str | None = _option(
         "--now", metavar="TIME",
