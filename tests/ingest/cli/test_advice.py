@@ -144,6 +144,8 @@ def test_a_width_of_a_few_milliseconds(pay: Path) -> None:
     run("load", pay, "x.lpma", "--window", "30ms")
     run("ingest", pay, "-c", "state", "--window", "30ms")
     assert "30 ms by event, expired before 2026-05-31T23:59:59.970Z" in run("info", "state").stdout
+    said = in_words("ingest", pay, "-c", "state", "--window", "7d", status=1)
+    assert "window is 604800000 (7 d if times are in milliseconds), but the checkpoint" in said
     pay.write_text("src,dst,amount,when\n1,2,3,10\n2,3,1,50\n")  # in a unit of their own
     run("load", pay, "x.lpma", "--window", 30)
 
