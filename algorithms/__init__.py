@@ -116,4 +116,5 @@ if not TYPE_CHECKING:  # a type checker would take any name to be there
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What a user can use: not the modules that it is made of."""
+    return sorted(__all__)

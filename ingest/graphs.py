@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -90,6 +92,7 @@ def _read(
     accept_bad: float | None = None,
     **options: Any,
 ) -> lpma.Graph:
+    _refuse_unknown(options)
     roles = dict(zip(("source", "target", "weight", "time"), columns, strict=False))
     said = {name: options.pop(name) for name in Arguments.__annotations__ if name in options}
     directed = options.pop("directed", None)
@@ -108,6 +111,16 @@ def _read(
     for text in filter(None, told):
         warnings.warn(f"{path}: {text}", stacklevel=3)
     return graph
+
+
+def _refuse_unknown(options: dict[str, Any]) -> None:
+    """Raise TypeError for an option that neither `read_edges` nor `lpma.Graph` has."""
+    known = {*Arguments.__annotations__, *inspect.signature(lpma.Graph).parameters} - {"left"}
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, sorted(known), 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+            raise TypeError(f"unexpected keyword argument {name!r}: {hint}")
 
 
 # -- filling a graph, which the command line does, too --------------------------------------------

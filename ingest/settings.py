@@ -21,7 +21,7 @@ from .errors import PipelineError, UnknownSetting
 from .fields import Fields, Records, checked_records, fields_of, records_from_json, records_to_json
 from .formats.changes import ChangesFormat, EdgeChanges
 from .formats.replies import DeadLetter
-from .pipeline.windows import Width, WindowTime, width_of
+from .pipeline.windows import Width, WindowTime, span_text, width_of
 from .registry.client import SchemaRegistry, checked_registry
 from .results.figures import ResultSink, check_figures, check_place, checked_alerts
 from .state.retention import RetentionPolicy
@@ -152,8 +152,9 @@ class RecordSettings:
             given["max_ahead"] = ahead if self.measures_times else None
         for name, value in own.items():
             if name in given and given[name] != value:
+                has, now = _told(name, value), _told(name, given[name])
                 raise PipelineError(
-                    f"{name} is {given[name]!r}, but the checkpoint was taken with {value!r}, "
+                    f"{name} is {now}, but the checkpoint was taken with {has}, "
                     "which a resume cannot change: leave it out, or start a new checkpoint"
                 )
         return own
@@ -304,6 +305,14 @@ def declared() -> dict[str, tuple[Any, Meta]]:
 def numbers() -> dict[str, Meta]:
     """The settings that are numbers, and their limits."""
     return {name: meta for name, (_, meta) in declared().items() if meta.ge is not None}
+
+
+def _told(name: str, value: Any) -> str:
+    """A setting's value; of a width, which is in the unit of the times, what that is if they are
+    milliseconds."""
+    if name in ("window", "max_ahead") and isinstance(value, int) and value >= 1000:
+        return f"{value} ({span_text(value)} if times are in milliseconds)"
+    return repr(value)
 
 
 def _is(kind: type, value: Any) -> bool:

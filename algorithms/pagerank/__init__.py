@@ -79,8 +79,9 @@ def pagerank(
     NetworkX stops at n times as much, which for a large graph is after a round or two.
     max_iter: the largest number of rounds. If they do not suffice, the last ranks are returned with
     the warning NotConverged (not with tol = 0, which asks for all rounds).
-    weighted: follow an edge with a probability in proportion to its weight. That is the sum of the
-    weights inserted.
+    weighted: follow an edge with a probability in proportion to its weight, the sum of the weights
+    inserted; by default all edges that leave a vertex are alike. NetworkX's `pagerank` follows
+    weights unless it is given `weight=None`.
     personalization: where the surfer jumps to, from a dangling vertex too, in proportion to these
     numbers: one for each row, or by vertex, others having 0. None: to every vertex alike.
     start: the first ranks, likewise; None: every vertex alike, or nearer to the ranks where a

@@ -169,8 +169,11 @@ class Live:
 
 
 def _columns(answer: Any) -> Columns:
-    """Neighbours, with their weights and times if the graph has them."""
-    columns = {"ids": answer.ids, "weight": answer.weights, "time": answer.times}
-    return {
-        name: to_host(column).tolist() for name, column in columns.items() if column is not None
-    }
+    """Neighbours, with their weights and times if the graph has them. Weights stay NumPy's, whose
+    text is the shortest of their type."""
+    found: Columns = {"ids": to_host(answer.ids).tolist()}
+    if answer.weights is not None:
+        found["weight"] = list(to_host(answer.weights))
+    if answer.times is not None:
+        found["time"] = to_host(answer.times).tolist()
+    return found

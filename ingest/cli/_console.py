@@ -37,6 +37,10 @@ _IN_OPTIONS = {  # what the library advises of Python, and what helps on the com
     "go on without track, or read the stream anew with names=True": (
         "the same command without --track goes on; or read the stream anew with --names"
     ),
+    "give another checkpoint directory for a new stream": (
+        "give another --checkpoint for a new stream"
+    ),
+    "(ms, s, m, h, d, w), a timedelta, a whole": "(ms, s, m, h, d, w), a whole",
     "make the graph with predecessors=True": "load or ingest the edges anew with --predecessors",
     "make it with times=True": "leave out --no-times, or graph.times",
     "only with names=True": "only with --names",

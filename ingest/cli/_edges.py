@@ -46,6 +46,11 @@ class Edges:
         return self.file is not None and self.file.reading.named
 
     @property
+    def dated(self) -> bool:
+        """Whether its times are dates, which became milliseconds."""
+        return self.file is not None and self.file.reading.times == "dates"
+
+    @property
     def left(self) -> int | None:
         """How many vertices the left side has, if there are two kinds."""
         return None if self.file is None else self.file.left
@@ -79,7 +84,7 @@ def load_graph(
     import lpma
 
     edges = find_edges(source, directed, options, screen, download=True, verify=True)
-    view.check_view(edges.timed)
+    view.check_view(edges.timed, edges.dated)
     graph = lpma.Graph(
         device=device, directed=edges.directed, times=view.names_view is not None,
         names=edges.named, left=edges.left,

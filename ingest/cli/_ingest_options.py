@@ -26,7 +26,7 @@ from ..settings import declared
 from ..types import DEAD_LETTERS, REPLIES
 from ._completion import figures
 from ._config import Table
-from ._console import JsonOption
+from ._console import JsonOption, in_options
 from ._file_options import DEBEZIUM, FileOptions
 from ._options import (
     CHECKPOINTS,
@@ -41,6 +41,7 @@ from ._options import (
 )
 from ._origin import FROM_OFFSETS, Origin, Starts, read_starts
 from ._serve_options import SERVING
+from ._targets import TargetError, is_store
 from ._typer import keyed, option
 
 FIRST_RECORDS = 1000  # of a new stream: if all are bad, it stops
@@ -251,7 +252,7 @@ class RecordOptions(FileOptions):
     """How records of a log, or rows of a file, are read; None: the default of the pipeline's
     settings, or what a file makes plain."""
 
-    window: str | None = _record_option(
+    window: str | None = option(  # which holds for a file, too
         "records.window", "--window",
         help="Keep only edges this recent: 24h (units: ms, s, m, h, d, w), or a number in the unit "
         "of the times. (default: keep all)",
@@ -301,6 +302,16 @@ class RecordOptions(FileOptions):
         except PipelineError as error:
             raise typer.BadParameter(str(error), param_hint="--format debezium") from error
 
+    def refuse_milliseconds(self) -> None:
+        """Raise typer.BadParameter if the window of times that are dates is a number that was meant
+        in another unit."""
+        from ..pipeline.windows import refuse_less_than_a_second
+
+        try:
+            refuse_less_than_a_second(self.window, "window")
+        except PipelineError as error:
+            raise typer.BadParameter(str(error), param_hint="--window") from error
+
     @staticmethod
     def _width(said: str | None, option: str) -> int | None:
         from ..pipeline.windows import width_of
@@ -308,7 +319,7 @@ class RecordOptions(FileOptions):
         try:
             return width_of(said, option.rpartition(".")[2].strip("-"))
         except PipelineError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from error
+            raise typer.BadParameter(in_options(str(error)), param_hint=option) from error
 
 
 @dataclass(frozen=True)
@@ -336,8 +347,11 @@ class CheckpointOptions:
     )  # fmt: skip
 
     def check(self, pipeline: dict[str, Any]) -> None:
-        """Raise typer.BadParameter if one of these, or of the pipeline's settings, needs a
-        directory and none was given."""
+        """Raise TargetError if what was given is a file; typer.BadParameter if one of these, or of
+        the pipeline's settings, needs a directory and none was given."""
+        if self.checkpoint is not None and self.checkpoint.is_file():
+            what = "a file (a saved store)" if is_store(self.checkpoint) else "a file"
+            raise TargetError(f"{self.checkpoint} is {what}; --checkpoint needs a directory")
         asked = pipeline.keys() & {"checkpoint_interval", "checkpoint_operations",
                                    "keep_checkpoints"}  # fmt: skip
         if self.checkpoint is None and (asked or self.accept_gap or self.accept_journal_loss):

@@ -15,7 +15,8 @@ from lpma.arrays import to_host
 from lpma.errors import BatchError
 
 from ..errors import PipelineError
-from ._console import Screen
+from ._console import Screen, in_options
+from ._targets import SINCE_1970_MS
 from ._typer import option
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class RecentOptions(SinceOptions):
 
     window: str | None = _option(
         "--window", metavar="WIDTH",
-        help="Keep edges whose last operation is at most this much older than the newest: 30d "
-        "(units: ms, s, m, h, d, w), or a number in the unit of the times.",
+        help="Keep edges whose last operation is at most this much older than the newest, each "
+        "with all that was ever added to it: 30d (units: ms, s, m, h, d, w), or a number in the "
+        "unit of the times.",
     )  # fmt: skip
 
     @property
@@ -68,25 +70,31 @@ class RecentOptions(SinceOptions):
             since = time_of(self.since, "since")
             return lambda newest: since
         except (PipelineError, BatchError) as error:
-            raise typer.BadParameter(str(error), param_hint=self.names_recent) from error
+            said = in_options(str(error))
+            raise typer.BadParameter(said, param_hint=self.names_recent) from error
 
-    def check_recent(self, timed: bool) -> None:
+    def check_recent(self, timed: bool, dated: bool = False) -> None:
         """Raise typer.BadParameter if edges cannot be told by their times. timed: whether what is
-        read says when they were."""
+        read says when they were; dated: by dates."""
         if (name := self.names_recent) is None:
             return
         _ = self._bound  # which refuses what it cannot be
         _check_timed(timed, name)
+        if dated:
+            _check_in_days(self.window, "window")
 
     def keep_recent(self, graph: lpma.Graph, screen: Screen) -> None:
         """Let the others expire, and say how many did."""
+        from ..past.reach import moment
+
         if self.names_recent is None or not graph.num_edges:
             return
         newest = int(np.max(to_host(graph.snapshot()._times)))
         before, had = max(self._bound(newest), -(2**63)), graph.num_edges
         graph.expire(before)
         gone = had - graph.num_edges
-        screen.say(f"{gone:,} of {had:,} edges were last changed before {before}, and are left out")
+        at = moment(before) if before in SINCE_1970_MS else before
+        screen.say(f"{gone:,} of {had:,} edges were last changed before {at}, and are left out")
 
 
 @dataclass(frozen=True)
@@ -99,8 +107,9 @@ class TimeOptions(SinceOptions):
     )  # fmt: skip
     half_life: str | None = _option(
         "--half-life", metavar="SPAN",
-        help="Halve an edge's weight for each such span between its last operation and --now: 2d "
-        "(units: ms, s, m, h, d, w), or a number in the unit of the times.",
+        help="Halve an edge's weight, all that was ever added to it, for each such span between "
+        "its last operation and --now: 2d (units: ms, s, m, h, d, w), or a number in the unit of "
+        "the times. To let each row fade by its own age, weight the rows before they are loaded.",
     )  # fmt: skip
     now: str | None = _option(
         "--now", metavar="TIME",
@@ -123,7 +132,7 @@ class TimeOptions(SinceOptions):
             view = view_of(given)
         except BatchError as error:
             name = next((name for name in _NAMES if str(error).startswith(name)), "since")
-            raise typer.BadParameter(str(error), param_hint=_hint(name)) from error
+            raise typer.BadParameter(in_options(str(error)), param_hint=_hint(name)) from error
         if "now" in view and "half_life" not in view:
             raise typer.BadParameter("is needed with --now", param_hint="--half-life")
         if "since" in view and "until" in view and view["since"] > view["until"]:
@@ -141,14 +150,16 @@ class ViewOptions(RecentOptions, TimeOptions):
         exclude each other."""
         return self.names_recent or self.names_time
 
-    def check_view(self, timed: bool) -> None:
+    def check_view(self, timed: bool, dated: bool = False) -> None:
         """Raise typer.BadParameter if the options conflict, or edges cannot be told by their times.
-        timed: whether what is read says when they were."""
+        timed: whether what is read says when they were; dated: by dates."""
         if (name := self.names_view) is None:
             return
         _ = self.texts
-        self.check_recent(timed)
+        self.check_recent(timed, dated)
         _check_timed(timed, name)
+        if dated:
+            _check_in_days(self.half_life, "half_life")
 
     def snapshot(self, graph: Any, screen: Screen, compact: bool) -> Snapshot:
         """The graph's snapshot in the view; how many edges are not in it is said. REQUIRES:
@@ -181,6 +192,16 @@ def reading_weights(algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def _hint(name: str) -> str:
     return f"--{name.replace('_', '-')}"
+
+
+def _check_in_days(said: str | None, name: str) -> None:
+    """Raise typer.BadParameter for a number that was meant in another unit than milliseconds."""
+    from ..pipeline.windows import refuse_less_than_a_second
+
+    try:
+        refuse_less_than_a_second(said, name)
+    except PipelineError as error:
+        raise typer.BadParameter(str(error), param_hint=_hint(name)) from error
 
 
 def _check_timed(timed: bool, name: str) -> None:

@@ -122,6 +122,8 @@ class Stream:
             return source
         for said in (str(source.reading), *source.reading.notes(directed)):
             screen.say(said)
+        if source.reading.times == "dates":
+            self.records.refuse_milliseconds()
         if kept is None:
             check_holds_edges(source, self.options.first_records)
         return source

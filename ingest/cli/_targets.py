@@ -31,6 +31,7 @@ Store = Annotated[Path, typer.Argument(help="A saved store, or a checkpoint dire
 
 KAFKA = "kafka://"
 HTTP = ("http://", "https://")
+SINCE_1970_MS = range(10**11, 10**14)  # times of 1973 to 5138, as milliseconds; others are not
 STDIN = "-"  # in place of the name of a file that is read; of one that is written, stdout
 SPOOL = "lpma-stdin-"  # how the name of a folder begins that holds what stdin held
 FIRST_NUMBER = 0  # of the checkpoint with which a stream begins
@@ -257,10 +258,16 @@ def window_of(state: State) -> dict[str, int | str | None] | None:
 
 
 def format_window(window: dict[str, int | str | None]) -> str:
-    """A window as people read it; times as they are, since their unit is the stream's."""
-    said = [f"{window['width']} by {window['time']}"]
-    before = window["expired_before"]
-    said.append("nothing expired yet" if before is None else f"expired before {before}")
+    """A window as people read it: its width in words where times are milliseconds since 1970, as
+    far as their size tells; else numbers as they are, since their unit is the stream's."""
+    from ..past.reach import moment
+    from ..pipeline.windows import span_text
+
+    width, before = window["width"], window["expired_before"]
+    in_ms = window["time"] == "arrival" or (isinstance(before, int) and before in SINCE_1970_MS)
+    said = [f"{span_text(int(width or 0)) if in_ms else width} by {window['time']}"]
+    at = moment(int(before)) if in_ms and before is not None else before
+    said.append("nothing expired yet" if before is None else f"expired before {at}")
     words = {"late": "late", "untimed": "without a time"}
     said += [f"{words[name]} {window[name]:,}" for name in words if name in window]
     return ", ".join(said)
@@ -297,6 +304,7 @@ def graph_facts(graph: lpma.Graph | StoredGraph) -> dict[str, Any]:
         "version": graph.version,
         "time": graph.time,
         "memory_bytes": graph.nbytes,
+        **({} if graph.left is None else {"left": graph.left}),
     }
 
 
@@ -304,6 +312,13 @@ def size_of(graph: lpma.Graph | StoredGraph) -> dict[str, int]:
     """Vertices present, which are counted by reading the graph; rows: 1 + the largest id present;
     and edges."""
     return {"vertices": graph.num_vertices, "rows": graph.num_rows, "edges": graph.num_edges}
+
+
+def sides_text(left: int, named: bool) -> str:
+    """How many vertices the left side of a bipartite graph has, and which the other's are."""
+    if named:
+        return f"{left:,} names, the others are the right side"
+    return f"{left:,}: item 20 of the right side is vertex {left + 20}"
 
 
 def made_with(graph: lpma.Graph | StoredGraph) -> dict[str, Any]:

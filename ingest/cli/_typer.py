@@ -136,6 +136,7 @@ class _Command(TyperCommand):
             return super().make_context(info_name, args, parent, **extra)
         except Exception as error:  # that of an unknown option, whose class Typer does not export
             name = getattr(error, "option_name", "")
+            self._in_plain_words(error, given)
             if key := getattr(self.callback, "moved", {}).get(name):
                 refused: Any = error
                 refused.message = f"{name}: a setting that is no option: --set {key}=VALUE, or "
@@ -148,6 +149,19 @@ class _Command(TyperCommand):
                 vertex = next(word for word in given if word.startswith(name))
                 error.message += f". A vertex that begins with - comes after --: -- {vertex}"  # type: ignore[attr-defined]
             raise
+
+    def _in_plain_words(self, error: Any, given: Sequence[str]) -> None:
+        """Make what Typer says of a value that is no choice, or of options that are missing, of
+        which it names the first, read as its other messages do."""
+        if isinstance(said := getattr(error, "message", None), str):
+            error.message = said.removeprefix("Value error, ")
+        if getattr(error, "param", None) is None or type(error).__name__ != "MissingParameter":
+            return
+        words = {word.partition("=")[0] for word in given}
+        missing = [p.opts[0] for p in self.params if p.required and p.param_type_name == "option"
+                   and not words & set(p.opts)]  # fmt: skip
+        if error.param.param_type_name == "option" and len(missing) > 1:
+            error.param_hint = " and ".join(f"'{name}'" for name in missing)
 
     def _meant_by(self, name: str) -> str:
         """What to say instead of an option that other tools have, or earlier releases had; "" if

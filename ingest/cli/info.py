@@ -14,7 +14,7 @@ from . import _options
 from ._as_of import AsOfOptions, open_as_of
 from ._completion import sources
 from ._console import JsonOption, emit, failing_in_one_line, format_value, report, table
-from ._targets import Opened, format_window, place_of, store_facts
+from ._targets import Opened, format_window, place_of, sides_text, store_facts
 from ._typer import sharing
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def _readable(document: dict[str, Any]) -> dict[str, Any]:
         rows["taken"] = moment(rows.pop("taken_ms"))
     if rows.get("window") is not None:
         rows["window"] = format_window(rows["window"])
+    if "left" in rows:
+        rows["left"] = sides_text(rows["left"], bool(rows.get("names")))
     if "accepted" in rows:
         rows["accepted"] = rows["accepted"] or None
     if "past" in rows:

@@ -66,6 +66,8 @@ def ingest(
     With --checkpoint alone, a stream goes on as it was last run. Ctrl-C stops it after the current
     batch, with a last checkpoint."""
     asked = graph_options.arguments(record_options.weight_column)
+    settings = pipeline_options.settings()
+    checkpointing.check(settings)
     if options.serve is not None and options.follow:
         begin_log(source, checkpointing.checkpoint)
     if source == Path(STDIN):
@@ -75,8 +77,6 @@ def ingest(
         options, checkpointing, endpoints, record_options, origin, asked, graph_options.device,
         remember,
     )  # fmt: skip
-    settings = pipeline_options.settings()
-    checkpointing.check(settings)
     settings |= record_options.settings(origin)
     settings |= endpoints.records(settings.get("records", "msgpack"))
     settings |= endpoints.registry(origin)

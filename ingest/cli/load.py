@@ -18,7 +18,7 @@ from ._edges import fill, find_edges
 from ._file_options import AcceptBad, FileOptions
 from ._options import GraphOptions
 from ._recent import RecentOptions
-from ._targets import graph_facts
+from ._targets import graph_facts, sides_text
 from ._typer import sharing
 
 
@@ -66,7 +66,7 @@ def load(
     check_apart(store, source)
     with Screen() as screen:
         edges = find_edges(source, options.directed, options, screen, download, verify)
-        options.check_recent(edges.timed and asked.get("times", True))
+        options.check_recent(edges.timed and asked.get("times", True), edges.dated)
         made = {"directed": edges.directed, "names": edges.named, "left": edges.left, **asked}
         graph = lpma.Graph(device=options.device, **made)
         operations, seconds = fill(graph, edges, batch_size, strict, screen, accept_bad)
@@ -95,5 +95,6 @@ def load(
         "operations / s": operations / seconds if seconds else None,
         "file": size_of(store.stat().st_size),
         **({"names": names} if edges.named else {}),
+        **({} if graph.left is None else {"left": sides_text(graph.left, edges.named)}),
     }
     report(as_json, document, f"loaded into {store}", rows)

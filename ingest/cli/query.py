@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lpma import Kind
 
@@ -49,7 +50,19 @@ class QueryOptions(AsOfOptions):
         return answering(store, self.device, self.kafka_config, *topics, self.token_file, past)
 
 
+_NEIGHBORS = "successors are where a vertex's edges lead, predecessors where they come from"
+_MEANT = {"neighbors": _NEIGHBORS, "neighbours": _NEIGHBORS}
+
+
+class _Queries(TyperGroup):
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _MEANT:
+            ctx.fail(f"No such command '{cmd_name}': {_MEANT[cmd_name]}")
+        return super().get_command(ctx, cmd_name)
+
+
 app = App(
+    cls=_Queries,
     help="Ask a saved store, a checkpoint or a running pipeline for edges, neighbours, degrees.",
     no_args_is_help=True,
 )
@@ -80,7 +93,7 @@ def _tell(
 
 def _facts(result: dict[str, Any]) -> list[str]:
     """An edge's weight and time, where it has them."""
-    return [f"{name} {value}" for name in ("weight", "time")
+    return [f"{name} {value!s}" for name in ("weight", "time")
             if (value := result.get(name)) is not None]  # fmt: skip
 
 
@@ -102,7 +115,7 @@ def edge(store: Target, src: Word, dst: Word, options: QueryOptions) -> None:
             "src": u,
             "dst": v,
             "found": found,
-            "weight": float(answer.weights[0]) if found and answer.weights is not None else None,
+            "weight": answer.weights[0] if found and answer.weights is not None else None,
             "time": int(answer.times[0]) if found and answer.times is not None else None,
         }
         _tell(options, graph, "edge", [result], lines_of)

@@ -110,6 +110,28 @@ def width_of(given: Width, name: str = "window") -> int | None:
     return width
 
 
+def span_text(milliseconds: int) -> str:
+    """A span of milliseconds as people read it, in the largest unit of which it is a whole number.
+
+    >>> span_text(30), span_text(2_592_000_000), span_text(5_400_000), span_text(0)
+    ('30 ms', '30 d', '90 min', '0 ms')
+    """
+    for unit in ("d", "h", "min", "s"):
+        if milliseconds and milliseconds % _UNITS_MS[unit] == 0:
+            return f"{milliseconds // _UNITS_MS[unit]:,} {unit}"
+    return f"{milliseconds:,} ms"
+
+
+def refuse_less_than_a_second(text: str | int | None, name: str) -> None:
+    """Raise PipelineError for a bare number below a second's worth, where times were dates: it is
+    in milliseconds, and was meant in another unit."""
+    said = str(text).strip()
+    if said.isdecimal() and 0 < int(said) < _UNITS_MS["s"]:
+        raise PipelineError(
+            f"{name} is {said}: times are dates, and {said} is {said} ms: {said}d is {said} days"
+        )
+
+
 def bound_of(newest: int | None, width: int | None) -> int | None:
     """What is older than this has expired; None: nothing has.
 

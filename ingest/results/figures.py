@@ -30,6 +30,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -160,8 +161,11 @@ def check_figures(names: Any) -> tuple[str, ...]:
     """
     expected = f"some of {', '.join(FIGURES)}"
     given = taken("track", names, expected)
-    if not set(given) <= set(FIGURES):
-        raise PipelineError(f"track is {given!r}: expected {expected}")
+    for name in given:
+        if name not in FIGURES:
+            near = get_close_matches(name, FIGURES, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise PipelineError(f"track: {name!r} is no figure: {hint}expected {expected}")
     return tuple(name for name in FIGURES if name in given)
 
 

@@ -78,7 +78,11 @@ class Identity:
                 f"{name}"
             )
         if name != other:
-            return f"the file read was {name!r}, this one is {other!r}, and holds other bytes"
+            return (
+                f"the file read was {name!r}, this one is {other!r}, and holds other bytes: the "
+                f"checkpoint goes on with {name}; give another checkpoint directory for a new "
+                "stream"
+            )
         if not same_bytes:
             return (
                 f"the file {name!r} holds other bytes than the one that was read: restore it, or "

@@ -12,7 +12,7 @@ import algorithms
 
 
 def test_every_name_is_there() -> None:
-    assert set(algorithms.__all__) <= set(dir(algorithms))
+    assert dir(algorithms) == sorted(algorithms.__all__)
     for name in algorithms.__all__:
         assert getattr(algorithms, name).__name__ == name
     with pytest.raises(AttributeError, match="'algorithms' has no attribute 'nothing'"):

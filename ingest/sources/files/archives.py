@@ -35,7 +35,9 @@ def open_npz(
     whether the edge of an undirected export gives both. Raises SourceError, OSError."""
     found = _arrays(path)
     s = _exported(path, found) if {"indptr", "indices"} <= found.keys() else None
+    left = None
     if s is not None:
+        left = int(found["left"]) if "left" in found and asked.bipartite is not False else None
         found = _edges(s)
     if not found:
         raise SourceError(f"{path}: needs arrays src and dst, holds none")
@@ -47,6 +49,7 @@ def open_npz(
             path, "npz", columns, asked, mirror,
             directed=s.directed, stored=True, named=s.names is not None,
         )  # fmt: skip
+        reading = reading.of_sides(left)
     _check(path, {field: reading.columns[p] for field, p in reading.places.items()}, found)
     return reading, pieces, None if s is None else partial(_vertices, s)
 

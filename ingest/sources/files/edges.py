@@ -179,11 +179,14 @@ def open_edges(
     if not file.reading.bipartite:
         return file
     if file.reading.left is not None and not file.reading.named:
-        file.sides = Sides(file.reading.left)
+        file.sides = Sides(file.reading.left, shifted=file.reading.stored)
         return file
     sides = sides_of(file.pieces(), file.reading)
     file = _opened(path, asked, format, json, mirror)
-    file.sides = sides
+    if sides.before and file.reading.stored:  # its edges lead both ways, and names stay as they are
+        file.reading = replace(file.reading, bipartite=False)
+    else:
+        file.sides = sides
     return file
 
 

@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, Self, TypedDict
 
@@ -215,6 +215,13 @@ class Reading:
     def has_ids(self) -> bool:
         """Whether vertices that go by numbers could go by names as well: indices from 1 cannot."""
         return self.base == 0
+
+    def of_sides(self, left: int | None) -> Reading:
+        """The same of an export whose graph had so many ids on its left side, if it was bipartite.
+        By name, the left side is told by the edges, as it is in a file of two kinds."""
+        if left is None or (self.named and self.mirror):
+            return self
+        return replace(self, bipartite=True, left=None if self.named else left)
 
     @property
     def unused(self) -> tuple[str, ...]:

@@ -24,11 +24,13 @@ from .reading import Reading
 @dataclass(frozen=True)
 class Sides:
     """left: how many ids, or names, the left side has. names: of both sides, in the order they
-    come, if vertices go by names. before: what is put before those of the right side."""
+    come, if vertices go by names. before: what is put before those of the right side. shifted:
+    whether the right side's ids follow the left's already, as in an export."""
 
     left: int
     names: tuple[list[Any], list[Any]] = ([], [])
     before: str = ""
+    shifted: bool = False
 
     def note(self) -> str:
         """What to say of it; "" if there is nothing."""
@@ -41,6 +43,8 @@ class Sides:
 
     def apart(self, columns: Columns) -> Columns:
         """The rows with ends of two kinds."""
+        if self.shifted:
+            return columns
         dst: Any = columns.dst
         if self.names != ([], []):
             if not self.before:

@@ -49,11 +49,16 @@ def open_parquet(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Itera
         again = parquet.ParquetFile(path, read_dictionary=texts)
         return again.iter_batches(batch_size=BATCH_ROWS, columns=wanted)
 
-    return read_table(
+    left = (schema.metadata or {}).get(b"lpma.left")
+
+    reading, pieces = read_table(
         path, "parquet", schema, sample, asked,
         lambda place: _range_of(file.metadata, schema.names[place]), batches, mirror,
         directed=None if directed is None else directed == b"true", stored=directed is not None,
     )  # fmt: skip
+    if asked.bipartite is False or left is None or not left.isdigit():
+        return reading, pieces
+    return reading.of_sides(int(left)), pieces
 
 
 def open_arrow(path: Path, asked: Asked, mirror: bool) -> tuple[Reading, Iterator[Piece]]:

@@ -34,7 +34,9 @@ def is_pipe(path: Path) -> bool:
 
 
 def refuse_no_file(path: Path) -> None:
-    """Raise SourceError for what is there and no file, with what to do."""
+    """Raise SourceError for what is not there, or no file, with what to do."""
+    if not path.exists():
+        raise SourceError(f"{path}: no such file")
     if path.is_dir():
         raise SourceError(f"{path}: a directory, not a file of edges")
     if is_pipe(path):

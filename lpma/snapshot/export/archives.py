@@ -32,11 +32,15 @@ _DAMAGED = (
     ValueError, EOFError, TypeError, NotImplementedError, RuntimeError, TokenError, KeyError,
     OverflowError, struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
+LEFT = "left"  # of a graph, not of a snapshot, which leaves it out
 MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 characters, blanks
 
 
-def write_npz(s: Csr, path: StrPath) -> None:
+def write_npz(s: Csr, path: StrPath, left: int | None = None) -> None:
+    """left: of a bipartite graph, the ids below are its left side; `lpma load` reads it back."""
     stored: dict[str, Any] = fields_of(s)
+    if left is not None:
+        stored[LEFT] = np.int64(left)
     check_target(path, ".npz", sum(array.nbytes for array in stored.values()) + 4096)
     with atomic_write(path) as file:
         np.savez(file, **stored)
@@ -97,6 +101,7 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         fields: dict[str, Any] = arrays_of(path)
     except FormatError as error:
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
+    fields.pop(LEFT, None)
     needed = {*REQUIRED, *FACTS}
     unknown = set(fields) - needed - {*ARRAYS, *COLUMNS}
     if needed - set(fields) or unknown:

@@ -175,9 +175,9 @@ def _of_each_vertex(
     return table
 
 
-def write_parquet(s: Csr, path: StrPath) -> None:
+def write_parquet(s: Csr, path: StrPath, left: int | None = None) -> None:
     """In row groups of about a million edges. Ids are written as differences: two thirds of the
-    time of a dictionary, and of the bytes."""
+    time of a dictionary, and of the bytes. left: as `write_npz` has it."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     columns = (column for column in (s._weights, s._times) if column is not None)
@@ -185,6 +185,8 @@ def write_parquet(s: Csr, path: StrPath) -> None:
     check_target(path, ".parquet", s.num_edges * (8 + sizes))
     of_rows = _ends_of_all(pyarrow, s)
     schema = _schema(pyarrow, s, of_rows)
+    if left is not None:
+        schema = schema.with_metadata({**schema.metadata, "lpma.left": str(left)})
     ids = ("src", "dst") if of_rows is None else ()
     encoded = {
         "use_dictionary": [name for name in schema.names if name not in ids],

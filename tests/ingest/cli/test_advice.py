@@ -109,3 +109,72 @@ def test_the_right_option_is_named(command: str, option: str, told: str) -> None
 def test_what_remains_is_asked_for_in_a_sentence(edge_file: Path) -> None:
     error = "".join(run("ingest", edge_file, status=2).stderr.replace("│", "").split())
     assert "--checkpoint,--save:giveoneofthem:withouteither,nothingwouldremain" in error
+
+
+@pytest.fixture
+def pay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = Path("pay.csv")
+    path.write_text("src,dst,amount,when\na,b,43.49,2026-01-01\nb,c,0.1,2026-06-01\n")
+    return path
+
+
+def in_words(*command: Any, status: int = 2) -> str:
+    """What the command says on stderr, without the frame."""
+    return " ".join(run(*command, status=status).stderr.replace("│", " ").split())
+
+
+def test_weights_are_shown_as_they_were_given(pay: Path) -> None:
+    run("load", pay, "pay.lpma")
+    assert "weight 43.49 " in run("query", "successors", "pay.lpma", "a").stdout
+    assert "weight 43.49," in run("query", "edge", "pay.lpma", "a", "b").stdout
+    run("load", pay, "wide.lpma", "--weight-dtype", "float64")
+    assert "weight 43.49 " in run("query", "successors", "wide.lpma", "a").stdout
+    run("export", "pay.lpma", "again.csv")
+    assert "43.49," in Path("again.csv").read_text()
+
+
+def test_a_width_of_a_few_milliseconds(pay: Path) -> None:
+    for command in (
+        ["load", pay, "x.lpma", "--window"], ["ingest", pay, "-c", "state", "--window"],
+        ["run", "pagerank", pay, "--half-life"],
+    ):  # fmt: skip
+        assert "30 is 30 ms: 30d is 30 days" in in_words(*command, 30)
+    assert not Path("x.lpma").exists()
+    run("load", pay, "x.lpma", "--window", "30ms")
+    run("ingest", pay, "-c", "state", "--window", "30ms")
+    assert "30 ms by event, expired before 2026-05-31T23:59:59.970Z" in run("info", "state").stdout
+    said = in_words("ingest", pay, "-c", "state", "--window", "7d", status=1)
+    assert "window is 604800000 (7 d if times are in milliseconds), but the checkpoint" in said
+    pay.write_text("src,dst,amount,when\n1,2,3,10\n2,3,1,50\n")  # in a unit of their own
+    run("load", pay, "x.lpma", "--window", 30)
+
+
+def test_a_checkpoint_that_is_not_for_this(pay: Path) -> None:
+    run("load", pay, "pay.lpma")
+    said = in_words("ingest", pay, "--checkpoint", "pay.lpma", status=1)
+    assert "pay.lpma is a file (a saved store); --checkpoint needs a directory" in said
+    assert "reading" not in said
+    run("ingest", pay, "--checkpoint", "kept")
+    Path("other.csv").write_text("who,whom\nx,y\n")
+    said = in_words("ingest", "other.csv", "--checkpoint", "kept", status=1)
+    assert "goes on with pay.csv; give another --checkpoint for a new stream" in said
+
+
+def test_words_that_are_nearly_right(pay: Path) -> None:
+    run("load", pay, "pay.lpma")
+    said = in_words("query", "neighbors", "pay.lpma", "a")
+    assert "successors are where a vertex's edges lead, predecessors" in said
+    assert "did you mean core?" in in_words("ingest", pay, "-c", "state", "--track", "cores")
+    assert "timedelta" not in in_words("load", pay, "x.lpma", "--window", "30days")
+    said = in_words("load", pay, "x.lpma", "--weight-dtype", "float16")
+    assert "--weight-dtype': 'float16' is not one of 'float32'" in said
+    assert "'--p' and '--q'" in in_words("run", "bicliques", "pay.lpma")
+    assert "Missing option '--q'" in in_words("run", "bicliques", "pay.lpma", "--p", 2)
+
+
+def test_files_in_python(pay: Path) -> None:
+    with pytest.raises(TypeError, match=r"'wieght': did you mean weight\?"):
+        ingest.read_csv(pay, wieght="amount")
+    with pytest.raises(ingest.SourceError, match=r"^nofile.csv: no such file$"):
+        ingest.read_csv("nofile.csv")

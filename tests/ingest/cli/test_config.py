@@ -194,7 +194,10 @@ MISTAKES = [
     ("fields.kinds = {a = 3}", "fields.kinds[...]: expected `str`, got `int`"),
     ("fields.kinds = 'a'", "fields.kinds: 'a': expected WORD=KIND"),
     ("records.window = '30 days'", "records.window: window is '30 days': expected '24h'"),
-    ("results.track = ['cores']", "results.track: track is ('cores',): expected some of core"),
+    (
+        "results.track = ['cores']",
+        "track: 'cores' is no figure: did you mean core? expected some of core",
+    ),
     ("serve.address = 'x'", "serve.address: 'x': give a port"),
     (
         "graph.strategy = 'sideways'",

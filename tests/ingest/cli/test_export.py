@@ -243,3 +243,43 @@ def test_a_row_of_a_matrix_that_holds_nothing_above_0_is_a_vertex(tmp_path: Path
     head = "%%MatrixMarket matrix coordinate real general\n"
     (tmp_path / "x.mtx").write_text(f"{head}5 5 2\n2 1 1\n5 5 0\n")
     assert document("load", tmp_path / "x.mtx", tmp_path / "g.lpma")["vertices"] == 5
+
+
+@pytest.mark.parametrize("rows", ["1,20\n2,20\n2,21\n", "ann,tea\nbob,tea\nbob,jam\n"])
+@pytest.mark.parametrize("compact", [[], ["--compact"]])
+@pytest.mark.parametrize("direction", ["--directed", "--undirected"])
+def test_the_sides_of_a_bipartite_graph(
+    tmp_path: Path, rows: str, compact: list[str], direction: str
+) -> None:
+    path, store, again = (tmp_path / name for name in ("e.csv", "g.lpma", "again.lpma"))
+    path.write_text("user,item\n" + rows)
+    told = run("load", path, store, "--bipartite", "--header", direction).stdout
+    assert "names, the others" in told or "item 20 of the right side is vertex 23" in told
+    assert "right side" in run("info", store).stdout
+    g = lpma.Graph.load(store, "cpu")
+    for ending in ("npz", "parquet"):
+        out = tmp_path / f"out.{ending}"
+        assert "left side" not in run("export", store, out, *compact).stderr
+        run("load", out, again)
+        h = lpma.Graph.load(again, "cpu")
+        assert (h.left, h.directed) == (g.left, g.directed)
+        edges = [f.snapshot().edges() for f in (g, h)]
+        assert (
+            len({tuple(sorted(zip(e.src.tolist(), e.dst.tolist(), strict=True))) for e in edges})
+            == 1
+        )
+        assert ingest.read_edges(out, bipartite=False).left is None
+    for ending in ("csv", "graphml", "gexf", "mtx"):
+        assert "left side" in run("export", store, tmp_path / f"out.{ending}").stderr
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_names_on_both_sides_of_an_export_stay(tmp_path: Path, ending: str) -> None:
+    store, out = tmp_path / "g.lpma", tmp_path / f"out.{ending}"
+    g = lpma.Graph(names=True, left=1, device="cpu")
+    g.insert(["ann", "tea"], ["tea", "ann"])
+    g.save(store)
+    run("export", store, out)
+    run("load", out, tmp_path / "again.lpma")
+    h = lpma.Graph.load(tmp_path / "again.lpma", "cpu")
+    assert (h.left, set(h), h.num_edges) == (None, {"ann", "tea"}, 2)
