@@ -76,8 +76,13 @@ class PipelineError(IngestError, RuntimeError):
 
 
 class AllRecordsBad(PipelineError):
-    """The first records of a stream that begins are all bad: the setting `stop_if_first_bad`. No
-    checkpoint and no dead letter is left."""
+    """The first records of a stream that begins are all bad, or none has a field that the mapping
+    names: the setting `stop_if_first_bad`. No checkpoint and no dead letter is left. `absent`: says
+    which field, and what they have; "" where they are bad."""
+
+    def __init__(self, text: str, absent: str = "") -> None:
+        super().__init__(text)
+        self.absent = absent
 
 
 class UnknownSetting(PipelineError, TypeError):

@@ -198,7 +198,8 @@ class Settings(RecordSettings):
     past the clock is a dead letter; as `window`. None: none is.
     stop_if_first_bad: a new stream whose first so many records are all bad, or all that it has
     if it ends before, raises AllRecordsBad, and leaves no checkpoint and no dead letter; until a
-    good one comes, dead letters and checkpoints wait. 0: it goes on. `lpma ingest` says 1000.
+    good one comes, dead letters and checkpoints wait. It stops, too, if none of them has a field
+    that the mapping names. 0: it goes on. `lpma ingest` says 1000.
     results: where changes of the figures in `track` go, and alerts: a log (topic "results"), a
     (log, topic) pair, a path of a file (JSON lines), or a function of a Result. None: nowhere.
     changes: where the edge feed goes, what each version of the graph changed: a log (topic

@@ -158,8 +158,8 @@ def telling_in_json(asked: bool) -> Iterator[None]:
 @contextmanager
 def telling_outages() -> Iterator[None]:
     """Within, stderr gets a line when an outage of the brokers begins and when it is over, for
-    times that look to be in another unit, and for a bug that leaves a request of HTTP without an
-    answer."""
+    times that look to be in another unit, for a field that no record has, and for a bug that leaves
+    a request of HTTP without an answer."""
     from ..events import LOGGER
 
     handler = _Outages(logging.WARNING)
@@ -171,7 +171,7 @@ def telling_outages() -> Iterator[None]:
 
 
 class _Outages(logging.Handler):
-    """Says outages, other units of times, and bugs of the service: each of these once."""
+    """Says outages, other units of times, absent fields, and bugs of the service: these once."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -193,7 +193,7 @@ class _Outages(logging.Handler):
         event = record.msg
         if isinstance(event, Event) and event.name == "service error":
             self._bug(record)
-        if isinstance(event, Event) and event.name == "other unit":
+        if isinstance(event, Event) and event.name in ("other unit", "field absent"):
             print(f"lpma: {event.fields['advice']}", file=sys.stderr, flush=True)
         if not isinstance(event, Event) or not event.name.startswith("outage"):
             return

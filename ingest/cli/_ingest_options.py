@@ -432,7 +432,8 @@ class StreamOptions:
     )
     accept_bad: bool = option(
         "run.accept_bad", "--accept-bad", default=False,
-        help=f"Go on although the first {FIRST_RECORDS:,} records of a new stream are all bad.",
+        help=f"Go on although the first {FIRST_RECORDS:,} records of a new stream are all bad, or "
+        "none has a field that is named.",
     )  # fmt: skip
     rate: float | None = option(
         "file.rate", min=0.001, help="Read a file at this many operations per second."

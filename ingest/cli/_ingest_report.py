@@ -84,6 +84,7 @@ def figures_of(pipeline: Pipeline, seconds: float) -> dict[str, Any]:
         "window": stats.window_facts(),
         "expired": stats.expired,
         "other_units": dict(stats.other_units),
+        "absent_fields": dict(stats.absent_fields),
         "lag": list_lag(stats.lag()),
         "named": None if pipeline.vertices is None else len(pipeline.vertices),
         "seconds": round(seconds, 4),
@@ -151,7 +152,10 @@ def readable(document: dict[str, Any]) -> dict[str, Any]:
 
 def _in_words(document: dict[str, Any]) -> dict[str, Any]:
     rows = dict(document)
-    for name in ("updates", "refused", "dead_letters", "skipped", "unchanged", "other_units"):
+    for name in (
+        "updates", "refused", "dead_letters", "skipped", "unchanged", "other_units",
+        "absent_fields",
+    ):  # fmt: skip
         if name in rows:
             rows[name] = format_counts(rows[name])
     if rows.get("window") is not None:

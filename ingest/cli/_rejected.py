@@ -56,10 +56,14 @@ def check_applied(
 
 @contextmanager
 def explaining_bad(origin: Origin, outputs: Outputs, settings: RecordSettings) -> Iterator[None]:
-    """Within, a new stream of bad records alone ends the command with the first reasons."""
+    """Within, a new stream of bad records alone, or one none of whose records has a field that is
+    named, ends the command with why."""
     try:
         yield
     except AllRecordsBad as error:
+        if error.absent:
+            why = f"nothing was applied: {error.absent}"
+            raise TargetError(f"{origin}: {why}. {GO_ON}") from error
         said = rejected_words(outputs, reasons=FIRST_REASONS)
         raise TargetError(
             f"{origin}: nothing was applied: {said}{_hint(outputs, settings)}. {GO_ON}"

@@ -81,6 +81,8 @@ class DryRun:
         while not self._stopping and (limit is None or self.operations < limit):
             left = self.settings.batch_size if limit is None else limit - self.operations
             batch = self._pipeline.intake.next_batch(left, drain=not follow)
+            if batch.operations:
+                self._pipeline._begin(drain=not follow)
             self._count(batch)
             if self.settings.window is not None:
                 self._pipeline._carry_out(batch, asks=False)

@@ -16,6 +16,10 @@ of a second try, neither a checkpoint nor dead letters:
 
 While on trial, dead letters are held (`Outputs.held`), and so are checkpoints, which come after
 them. A record is good if it was decoded: a query, a repeat, and one whose rows are late are, too.
+
+A new stream stops as well where its mapping names a field that none of the first records has. That
+is judged once, before the first batch is applied: of `limit` records, or of fewer where the source
+ends with them. A stream that began with less goes on, and `mapped_fields.py` says it later.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from ..settings import DeadLetterSink, ReplySink
 from ..timers import Delay
 from ..types import DEAD_LETTERS, Answer, Partition, Query, Reply, Sink, TopicSink
 from .batching import Asked, Refusal
+from .mapped_fields import MappedFields
 
 if TYPE_CHECKING:
     from lpma.names import Names
@@ -200,27 +205,37 @@ class FirstRecords:
         self._outputs = outputs
         self.failed = False  # whether the stream has stopped for them
         self._bad = 0
+        self._good = False
+        self._begun = limit == 0  # whether a batch was applied, or anything is taken
+        self.fields: MappedFields | None = None  # those that no record had so far
         outputs.held = limit > 0
 
     @property
     def on_trial(self) -> bool:
-        """Whether no record was good so far, and a good one may still come."""
+        """Whether the stream may still stop for its first records."""
         return self._outputs.held
 
     def good(self) -> None:
-        self._outputs.held = False
+        """Note a record that was decoded."""
+        self._good = True
+        if self._begun or self.fields is None or self.fields.absent(1) is None:
+            self._outputs.held = False
+
+    def release(self) -> None:
+        """Whoever asks for what is held takes it."""
+        self._begun, self._outputs.held = True, False
 
     def bad(self) -> None:
         """Note a record that became a dead letter. Raises AllRecordsBad if it was the last that
         was waited for."""
-        if self.on_trial:
+        if self.on_trial and not self._good:
             self._bad += 1
             if self._bad >= self.limit:
                 self.end()
 
     def end(self) -> None:
         """No other records come. Raises AllRecordsBad if some came, and all were bad."""
-        if self.on_trial and self._bad:
+        if self.on_trial and self._bad and not self._good:
             count = "record is" if self._bad == 1 else f"{self._bad:,} records are"
             reason = self._outputs.kept[0].reason
             self.failed = True
@@ -228,6 +243,22 @@ class FirstRecords:
                 f"the first {count} bad ({reason}): read them as they were written, or leave "
                 "stop_if_first_bad out to go on after them. Nothing was kept"
             )
+
+    def begin(self, ends: bool) -> None:
+        """A batch is about to be applied. ends: whether the source ends with it. Raises
+        AllRecordsBad if it is the first, and no record has a field that is named."""
+        absent = None
+        if not self._begun and self.fields is not None:
+            absent = self.fields.absent(1 if ends else self.limit)
+        if absent is None:
+            self.release()
+            return
+        self.failed = True
+        raise AllRecordsBad(
+            f"{absent}: name the one that means it, or none, or leave stop_if_first_bad out to go "
+            "on. Nothing was kept",
+            absent=str(absent),
+        )
 
 
 def _encoded(output: Output) -> bytes:

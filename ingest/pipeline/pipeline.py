@@ -432,6 +432,8 @@ class Pipeline:
                 limit or self.settings.batch_size, drain
             )
             self._pending = batch
+            if batch.operations:
+                self._begin(drain)
             self._carry_out(batch)  # 6, 7
             self._pending = None
             self._results.follow(batch.stamp)
@@ -441,6 +443,13 @@ class Pipeline:
             if checkpoints is not None and due and not self._first.on_trial:
                 self._begin_checkpoint(checkpoints)  # 8; 9 happens alongside the stream
         return batch.operations
+
+    def _begin(self, drain: bool) -> None:
+        """Judge the fields of a new stream, before its first batch. Raises AllRecordsBad."""
+        if self._first.on_trial:
+            self._first.begin((drain or self.source.bounded) and self.intake.at_end())
+            self.intake.write_held()
+            self.intake.flush_letters()
 
     def _carry_out(self, batch: StreamBatch, *, asks: bool = True) -> None:
         """Apply a batch, and answer its queries; not `asks`: leave these out, but not their
@@ -538,7 +547,7 @@ class Pipeline:
             self._results.settle()
             self._feed.settle()
             if self.outputs.held and self.outputs.letters:  # whoever asks for one takes them
-                self._first.good()
+                self._first.release()
                 self.intake.write_held()
                 self.intake.flush_letters()
             state = replace(self._stream.state, fingerprints=dict(self.intake.fingerprints))

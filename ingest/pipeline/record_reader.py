@@ -37,6 +37,7 @@ from ..registry.envelope import Envelopes, Unwrapping, id_of, in_stretches
 from ..state.table_rows import Sum, TableRow, TableRows
 from ..types import NO_UPDATES, NO_VALUE, Names, Partition, Polled, Record, Rejected, Values
 from .batching import Producer
+from .mapped_fields import MappedFields
 from .outputs import FirstRecords, Outputs
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
@@ -125,11 +126,13 @@ class RecordReader:
         self.skipped: Counter[str] = Counter()  # records of Debezium that are about no row
         self.seen = dict(seen)  # as of what was read
         self.envelopes = envelopes or Envelopes(None, records)
+        self.fields = MappedFields(records, self.envelopes)
         self._readers = RowReaders(records, names)
         self._tables: dict[str, ChangeRows | None] = {}  # by topic
         self._rows, self._is_alone = rows, is_alone
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
+        self._first.fields = self.fields
         self._check = check
         self._decoder = decoder
         self._producers = Counter(partition for partition, _ in self.seen)
@@ -139,6 +142,8 @@ class RecordReader:
         """All that was polled from one place, in order. stamp: decides which schemas there are.
         Raises AllRecordsBad. REQUIRES: `envelopes.ready`."""
         partition, offset, value = polled.partition, polled.offset, polled.value
+        if self._decoder is None:
+            self.fields.look(polled, stamp)
         if isinstance(value, Values) and self._decoder is not None:
             for at, one in enumerate(value, offset):
                 yield self._one(partition, at, one, stamp)

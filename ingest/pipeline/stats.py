@@ -101,6 +101,12 @@ class PipelineStats:
                 log_event("other unit", logging.WARNING, example=first, unit=unit, advice=advice)
 
     @property
+    def absent_fields(self) -> Counter[str]:
+        """Records without a field that the mapping names and none had, by "topic: field", since
+        this start, once that was told."""
+        return self._decoder.reader.fields.counts
+
+    @property
     def operations(self) -> int:
         """How many were applied since the stream began."""
         return self._stream.state.operations

@@ -143,16 +143,20 @@ class Publisher:
         tracked are of one version. After a replay `is_behind` says whether one must begin after
         all."""
         why: str | None = anew
+        newest = None if anew else self._sink.newest()
         if before is not None and not anew:
-            newest = self._sink.newest()
             why = self._why_not(before, newest)
             if why is None:
                 self.published = before
                 self._held = NOTHING if newest is None else newest.place
                 self._content.resume(tracked.values, before.memo)
                 return False
-        newest = self._sink.newest() if before is None and not anew else None
-        memo = None if newest is None else self._content.begun_by(newest, tracked.values)
+        if newest is None and not anew:
+            self._sink.check_alike()
+        memo = None
+        if newest is not None and before is None:
+            why = f"the newest {self._what} in the place are of another stream"
+            memo = self._content.begun_by(newest, tracked.values)
         if newest is not None and memo is not None:
             asked, visible = self._content.asked, self._sink.visible
             self.published = Published(newest.run, *asked, visible, 1, newest.place, memo)

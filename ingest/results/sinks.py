@@ -31,16 +31,19 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from lpma.host import sync_data
 
 from ..errors import AwayError, LockedError, PipelineError, RecordError, SourceError
+from ..formats.records import decode_record
+from ..formats.replies import decode_dead_letter, decode_reply
 from ..sources.base import Log, LogWriter, Source
 from ..sources.sqlite.file import MEMORY
 from ..sources.sqlite.log import SqliteLog
-from ..types import DEAD_LETTERS, Partition, Sink
+from ..types import DEAD_LETTERS, Partition, Record, Sink
 from .forms import CHANGES, RESULTS, Form, Part
 from .reading import parts_in
 
@@ -53,6 +56,10 @@ FIRST_PIECE_BYTES = 1 << 16  # of a file's end, in which its last line is looked
 _PIECES_GROW = 8  # times as much, until that lies in it
 
 T = TypeVar("T")
+_KNOWN: dict[str, Callable[[bytes], Any]] = {
+    "a result": RESULTS.decode, "part of an edge feed": CHANGES.decode, "a reply": decode_reply,
+    "a dead letter": decode_dead_letter, "an update": partial(decode_record, names=True),
+}  # fmt: skip
 
 
 class Destination(ABC):
@@ -65,6 +72,9 @@ class Destination(ABC):
     def newest(self) -> Part | None:
         """The result that was sent last, as far as the place can be looked at."""
         return None
+
+    def check_alike(self) -> None:  # noqa: B027  (others may hold nothing else)
+        """Raise PipelineError if the place holds something else. REQUIRES: no `newest`."""
 
     def made_anew(self) -> bool:
         """Whether what was sent is no longer in the place; then this has made it anew."""
@@ -122,13 +132,22 @@ class _Topic(Destination):
     def newest(self) -> Part | None:
         return self._patiently(lambda again: self._look())
 
-    def _look(self) -> Part | None:
+    def check_alike(self) -> None:
+        value = self._patiently(lambda again: self._look(bytes))
+        if value is not None:
+            what, topic = self._form.what, self._place.topic
+            raise PipelineError(
+                f"{what} would go to the topic {topic!r}, whose newest record is {what_is(value)}: "
+                f"name another topic, as {what}=(log, topic) or --{what}-topic TOPIC"
+            )
+
+    def _look(self, decode: Callable[[bytes], Any] | None = None) -> Any:
         if self._own is not None:
             self._own.partitions_of(self._place.topic)  # connects: now nobody else writes
         if not self.visible:
             return None
         with _reader_of(self._log, self._place.topic) as reader:
-            return newest_in(reader, self._place, self._form.decode)
+            return newest_in(reader, self._place, decode or self._form.decode)
 
     def send(self, results: Sequence[Any]) -> None:
         def attempt(again: bool) -> None:
@@ -263,6 +282,15 @@ def newest_in(reader: Log, place: Partition, decode: Callable[[bytes], Any]) -> 
         if found or start == first:
             return found[-1] if found else None
     return None
+
+
+def what_is(value: bytes) -> str:
+    """What a record seems to be, in words."""
+    for words, decode in _KNOWN.items():
+        with suppress(RecordError):
+            record = decode(value)
+            return "a query" if isinstance(record, Record) and record.queries else words
+    return "an object of JSON" if value[:1] == b"{" else "of no form known here"
 
 
 # Files ---------------------------------------------------------------------------------------

@@ -440,3 +440,47 @@ def test_a_reader_of_the_place_knows_the_figures_whatever_happened(steps: list[G
                     shutil.copytree(backup, at / "c")
                 one_start(log, at, step)
                 shutil.copytree(at / "c", at / f"backup{number}")
+
+
+@pytest.mark.parametrize("kind", ["results", "changes"])
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (ingest.encode_row(1, 2), "an update"),
+        (ingest.encode_query("q", lpma.Kind.DEGREE, 1), "a query"),
+        (b'{"user": 1}', "an object of JSON"),
+        (b"?", "of no form known here"),
+        (None, "other"),
+    ],
+)
+def test_a_topic_that_holds_something_else_is_refused(
+    log: SqliteLog, tmp_path: Path, kind: str, value: bytes | None, what: str
+) -> None:
+    if value is None:  # what the other of the two publishes
+        other, what = {
+            "results": ("changes", "part of an edge feed"), "changes": ("results", "a result"),
+        }[kind]  # fmt: skip
+        settings: Any = {other: (log, "told")}
+        with Pipeline(log, lpma.Graph(device="cpu"), track=TRACK, **settings) as first:
+            first.run("end")
+    else:
+        log.create_topic("told")
+        log.produce("told", value)
+    before = list(SqliteLog(log.path, ["told"]).end_offsets().values())
+    settings = {kind: (log, "told")}
+    with pytest.raises(ingest.PipelineError, match=f"whose newest record is {what}: name another"):
+        Pipeline(log, lpma.Graph(device="cpu"), tmp_path / "c", track=TRACK, **settings)
+    assert list(SqliteLog(log.path, ["told"]).end_offsets().values()) == before
+    assert not has_checkpoint(tmp_path / "c")
+
+
+@pytest.mark.parametrize("kind", ["results", "changes"])
+def test_a_new_stream_where_another_one_was_told_says_so(log: SqliteLog, kind: str) -> None:
+    settings: Any = {kind: (log, "told")}
+    for why in ("", f"the newest {kind} in the place are of another stream"):
+        with Pipeline(log, lpma.Graph(device="cpu"), track=TRACK, **settings) as pipeline:
+            publisher = pipeline.results if kind == "results" else pipeline.feed
+            assert publisher is not None
+            assert publisher.begun == why
+            pipeline.run("end")
+        log.seek(log.first_offsets())

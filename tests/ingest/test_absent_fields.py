@@ -1,0 +1,108 @@
+"""A mapping names a field that no record has: a new stream stops, one that has begun says so."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ingest
+import lpma
+from ingest.events import LOGGER
+from ingest.pipeline import mapped_fields
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[ingest.SqliteLog]:
+    with ingest.SqliteLog(tmp_path / "stream.log") as log:
+        log.create_topic("updates")
+        yield log
+
+
+def event(**more: Any) -> bytes:
+    return json.dumps({"user": {"id": 1}, "item": 2, "action": "append", **more}).encode()
+
+
+def pipeline(log: Any, state: Path | None, limit: int = 1000, **fields: Any) -> ingest.Pipeline:
+    mapping = ingest.Fields("user.id", "item", **fields)
+    graph = lpma.Graph(device="cpu")
+    return ingest.Pipeline(log, graph, state, stop_if_first_bad=limit, records=mapping)
+
+
+@pytest.mark.parametrize("role", ["kind", "time", "weight"])
+def test_a_new_stream_stops_before_anything_is_applied(
+    log: ingest.SqliteLog, tmp_path: Path, role: str
+) -> None:
+    log.produce_many("updates", [event(), b"bad", event()])
+    stream = pipeline(log, tmp_path / "state", **{role: "actoin"})
+    with pytest.raises(ingest.errors.AllRecordsBad) as raised:
+        stream.run("end")
+    said = f"none of the first 2 records has the field 'actoin' ({role})"
+    assert f"{said}: updates has user.id, item, action" in str(raised.value)
+    stream.close()
+    assert stream.graph.version == 0
+    assert not (tmp_path / "state").exists()
+    with ingest.SqliteLog(log.path, topics=["dead-letters"]) as letters:
+        assert sum(letters.end_offsets().values()) == 0
+    with pipeline(log, tmp_path / "state", kind="action") as stream:
+        assert stream.run("end") == 2
+        assert stream.outputs.rejected == 1
+
+
+@given(has=st.lists(st.booleans(), min_size=1, max_size=9), limit=st.integers(0, 6),
+       batch_size=st.integers(1, 4), null=st.booleans(), follow=st.booleans())  # fmt: skip
+def test_a_field_that_some_record_has_is_none_of_these(
+    has: list[bool], limit: int, batch_size: int, null: bool, follow: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:  # fmt: skip
+    """The oracle looks at what the first batch may see. All is there at once, in one poll."""
+    absent = event(stars=None) if null else event()
+    with ingest.SqliteLog(tmp_path_factory.mktemp("stream") / "stream.log") as log:
+        log.create_topic("updates")
+        log.produce_many("updates", [event(stars=2) if each else absent for each in has])
+        stops = limit > 0 and not any(has) and (len(has) >= limit or not follow)
+        mapping = ingest.Fields("user.id", "item", weight="stars")
+        with ingest.Pipeline(log, lpma.Graph(device="cpu"), stop_if_first_bad=limit,
+                             records=mapping, batch_size=batch_size) as stream:  # fmt: skip
+            if stops:
+                with pytest.raises(ingest.errors.AllRecordsBad, match="'stars'"):
+                    stream.step(drain=not follow)
+                assert stream.graph.version == 0
+            else:
+                stream.step(drain=not follow)
+                assert stream.graph.version > 0
+
+
+def test_a_stream_that_has_begun_says_it_once_and_counts(
+    log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mapped_fields, "JUDGED", 4)
+    mapping = ingest.Fields("user.id", "item", kind="actoin", time="at")
+    graph = lpma.Graph(device="cpu")
+    with caplog.at_level(logging.WARNING, LOGGER.name), ingest.Pipeline(
+        log, graph, records=mapping
+    ) as stream:  # fmt: skip
+        for count in (3, 3, 3):
+            log.produce_many("updates", [event(at=5)] * count)
+            stream.run("end")
+        assert stream.stats.absent_fields == {"updates: actoin": 9}
+        log.produce("updates", event(actoin="delete"))
+        log.produce_many("updates", [event()] * 5)
+        stream.run("end")
+        assert stream.stats.absent_fields == {"updates: actoin": 9}
+        assert stream.graph.num_edges == 1
+    told = [r.msg for r in caplog.records if str(r.msg).startswith("field absent")]
+    assert len(told) == 1
+    assert "none of the first 4 records has the field 'actoin' (kind)" in str(told[0])
+
+
+def test_records_in_our_own_forms_say_nothing(log: ingest.SqliteLog, tmp_path: Path) -> None:
+    log.produce_many("updates", [ingest.encode_row(1, 2)] * 3)
+    with pipeline(log, tmp_path / "state", kind="actoin") as stream:
+        assert stream.run("end") == 3
