@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from .errors import PipelineError, RecordError
-from .formats.kinds import OF_OTHERS, ROW_FIELDS, UPDATE_KINDS
+from .formats.kinds import OF_OTHERS, ROW_FIELDS, UPDATE_KINDS, word_of
 from .formats.msgpack import number
 
 Field = str | int  # by its name or dotted path, or, in a file, a column's number from 1
@@ -168,8 +168,7 @@ def kinds_of_text(text: str) -> dict[str, str]:
 
 def _kind(said: str, word: str, field: str) -> str:
     """The word of records for `word`, or for a number of `lpma.Kind`. Raises FieldsError."""
-    numbers = {str(int(kind)): name for name, kind in UPDATE_KINDS.items()}
-    found = {"insert": "append", **numbers}.get(word.lower(), word.lower())
+    found: str = word_of(word)
     if found not in UPDATE_KINDS:
         expected = f"expected one of {', '.join(UPDATE_KINDS)}"
         raise FieldsError(f"{said}: {word!r}: {expected}", field)
