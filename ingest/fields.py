@@ -312,3 +312,20 @@ def records_from_json(content: Any) -> Any:
         by_topic = content["topics"].items()
         return {topic: records_from_json(each) for topic, each in by_topic}
     return (Debezium if "debezium" in content else Fields).from_json(content)
+
+
+def differences(before: Any, now: Any, prefix: str = "") -> list[str]:
+    """What two ways of reading records differ in, in words, if they are of one kind."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping) and before.keys() == now.keys():
+        pairs = [(f"{topic}: ", before[topic], now[topic]) for topic in before]
+        return [each for topic, then, value in pairs for each in differences(then, value, topic)]
+    if type(before) is not type(now) or not isinstance(before, Fields | Debezium):
+        return [f"{prefix}was {before!r}, now {now!r}"] if prefix and before != now else []
+    found = []
+    for name in before.__struct_fields__:
+        then, value = getattr(before, name), getattr(now, name)
+        if isinstance(then, Fields):
+            found += differences(then, value, prefix)
+        elif then != value:
+            found.append(f"{prefix}{name} was {then!r}, now {value!r}")
+    return found

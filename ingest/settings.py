@@ -18,7 +18,15 @@ from lpma.pma.counters import Unchanged
 
 from .arguments import by_name
 from .errors import PipelineError, UnknownSetting
-from .fields import Fields, Records, checked_records, fields_of, records_from_json, records_to_json
+from .fields import (
+    Fields,
+    Records,
+    checked_records,
+    differences,
+    fields_of,
+    records_from_json,
+    records_to_json,
+)
 from .formats.changes import ChangesFormat, EdgeChanges
 from .formats.replies import DeadLetter
 from .pipeline.windows import Width, WindowTime, width_of
@@ -152,9 +160,11 @@ class RecordSettings:
             given["max_ahead"] = ahead if self.measures_times else None
         for name, value in own.items():
             if name in given and given[name] != value:
+                found = "; ".join(differences(value, given[name]))
+                found = found or f"is {given[name]!r}, but the checkpoint was taken with {value!r}"
                 raise PipelineError(
-                    f"{name} is {given[name]!r}, but the checkpoint was taken with {value!r}, "
-                    "which a resume cannot change: leave it out, or start a new checkpoint"
+                    f"{name} {found}, which a resume cannot change: leave it out, or start a new "
+                    "checkpoint"
                 )
         return own
 

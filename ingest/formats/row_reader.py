@@ -526,7 +526,8 @@ def _codes_of(fields: Fields, kinds: Sequence[int] = _IN_COLUMNS) -> dict[str | 
     words: dict[str | int | None, str] = {word: word for word in UPDATE_KINDS}
     if fields is not _OWN:
         said = MEANT | {word.upper(): meant for word, meant in MEANT.items()} | fields.kinds
-        words = {**said, **{int(word): meant for word, meant in said.items() if _is_number(word)}}
+        words.update(said)
+        words.update((int(word), meant) for word, meant in said.items() if _is_number(word))
     codes = {word: int(UPDATE_KINDS[meant]) for word, meant in words.items()}
     known = {w: code for w, code in codes.items() if code in kinds}
     default = int(UPDATE_KINDS[fields.default_kind])
