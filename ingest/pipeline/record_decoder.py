@@ -307,7 +307,10 @@ def _why_ahead(time: int, stamp: int, ahead: int) -> str:
     unit = unit_of(time)
     hint = "say max_ahead if times are right so"
     if unit not in (None, "ms"):
-        hint = f"it looks like {UNITS[unit][1]}: declare these, as Fields(…, time_unit={unit!r})"
+        hint = (
+            f"it looks like {UNITS[unit][1]}: declare these, as Fields(…, time_unit={unit!r}), or "
+            "correct it where it is a date"
+        )
     return f"time: {time} lies {time - stamp} past the clock, and at most {ahead} is taken: {hint}"
 
 
