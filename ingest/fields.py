@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from .errors import PipelineError, RecordError
-from .formats.kinds import OF_OTHERS, ROW_FIELDS, UPDATE_KINDS
+from .formats.kinds import OF_OTHERS, ROW_FIELDS, UPDATE_KINDS, word_of
 from .formats.msgpack import number
 
 Field = str | int  # by its name or dotted path, or, in a file, a column's number from 1
@@ -168,8 +168,7 @@ def kinds_of_text(text: str) -> dict[str, str]:
 
 def _kind(said: str, word: str, field: str) -> str:
     """The word of records for `word`, or for a number of `lpma.Kind`. Raises FieldsError."""
-    numbers = {str(int(kind)): name for name, kind in UPDATE_KINDS.items()}
-    found = {"insert": "append", **numbers}.get(word.lower(), word.lower())
+    found: str = word_of(word)
     if found not in UPDATE_KINDS:
         expected = f"expected one of {', '.join(UPDATE_KINDS)}"
         raise FieldsError(f"{said}: {word!r}: {expected}", field)
@@ -313,3 +312,20 @@ def records_from_json(content: Any) -> Any:
         by_topic = content["topics"].items()
         return {topic: records_from_json(each) for topic, each in by_topic}
     return (Debezium if "debezium" in content else Fields).from_json(content)
+
+
+def differences(before: Any, now: Any, prefix: str = "") -> list[str]:
+    """What two ways of reading records differ in, in words, if they are of one kind."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping) and before.keys() == now.keys():
+        pairs = [(f"{topic}: ", before[topic], now[topic]) for topic in before]
+        return [each for topic, then, value in pairs for each in differences(then, value, topic)]
+    if type(before) is not type(now) or not isinstance(before, Fields | Debezium):
+        return [f"{prefix}was {before!r}, now {now!r}"] if prefix and before != now else []
+    found = []
+    for name in before.__struct_fields__:
+        then, value = getattr(before, name), getattr(now, name)
+        if isinstance(then, Fields):
+            found += differences(then, value, prefix)
+        elif then != value:
+            found.append(f"{prefix}{name} was {then!r}, now {value!r}")
+    return found

@@ -18,7 +18,15 @@ from lpma.pma.counters import Unchanged
 
 from .arguments import by_name
 from .errors import PipelineError, UnknownSetting
-from .fields import Fields, Records, checked_records, fields_of, records_from_json, records_to_json
+from .fields import (
+    Fields,
+    Records,
+    checked_records,
+    differences,
+    fields_of,
+    records_from_json,
+    records_to_json,
+)
 from .formats.changes import ChangesFormat, EdgeChanges
 from .formats.replies import DeadLetter
 from .pipeline.windows import Width, WindowTime, span_text, width_of
@@ -153,9 +161,11 @@ class RecordSettings:
         for name, value in own.items():
             if name in given and given[name] != value:
                 has, now = _told(name, value), _told(name, given[name])
+                found = "; ".join(differences(value, given[name]))
+                found = found or f"is {now}, but the checkpoint was taken with {has}"
                 raise PipelineError(
-                    f"{name} is {now}, but the checkpoint was taken with {has}, "
-                    "which a resume cannot change: leave it out, or start a new checkpoint"
+                    f"{name} {found}, which a resume cannot change: leave it out, or start a new "
+                    "checkpoint"
                 )
         return own
 

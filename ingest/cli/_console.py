@@ -246,6 +246,16 @@ def _plain_console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
+def _print(console: Console, table: Table) -> None:
+    """Print it; in a pipe without the blanks that fill its last column."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as printed:
+        console.print(table)
+    sys.stdout.writelines(line.rstrip() + "\n" for line in printed.get().splitlines())
+
+
 def show(title: str, rows: dict[str, Any]) -> None:
     """Print a table of two columns on stdout."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
@@ -253,7 +263,7 @@ def show(title: str, rows: dict[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(name, format_value(value))
-    _plain_console().print(table)
+    _print(_plain_console(), table)
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
@@ -268,7 +278,7 @@ def table(header: list[str], rows: list[list[str]]) -> None:
     lines = Table(*header, box=None, padding=(0, 1))
     for row in rows:
         lines.add_row(*row)
-    console.print(lines)
+    _print(console, lines)
 
 
 def format_value(value: Any) -> str:

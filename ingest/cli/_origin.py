@@ -59,6 +59,9 @@ class Origin:
             raise typer.BadParameter("give a file, a log, or --kafka", param_hint="SOURCE")
         if self.kafka is None and (self.config or self.settings or self.group):
             raise typer.BadParameter("--kafka-config and kafka.group need it", param_hint="--kafka")
+        if str(self.path).startswith("kafka:"):
+            where = str(self.path).removeprefix("kafka:").strip("/")
+            raise typer.BadParameter(f"a topic is read with --kafka {where}", param_hint="SOURCE")
         if self.topics and not self.is_log:
             raise typer.BadParameter("a file has no topics", param_hint="--topic")
         said = self.file.said(of_fields=False)

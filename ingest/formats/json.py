@@ -12,13 +12,30 @@ from lpma.batch.columns import EXPIRE, OF_EDGES, WEIGHTED
 from ..errors import RecordError
 from ..fields import Fields
 from ..types import Name
-from .kinds import WORDS
+from .kinds import MEANT, WORDS
+from .row_reader import overlap
 
 
-def _word(kind: str, fields: Fields) -> str:
-    """The word by which the topic says this kind."""
-    said = (word for word, meant in fields.kinds.items() if meant == kind)
-    return kind if fields.kinds.get(kind, kind) == kind else next(said, kind)
+def _word(kind: str, fields: Fields, row: int) -> str:
+    """The word by which the topic says this kind: its own, if it has one. Raises RecordError."""
+    own = (word for word, meant in fields.kinds.items() if meant == kind)
+    ours = (word for word, meant in MEANT.items() if meant == kind and word not in fields.kinds)
+    word = next(own, None) or next(ours, None)
+    if word is None:
+        raise RecordError(f"kind: row {row} has {kind!r}, for which the stream has no word")
+    return word
+
+
+def _nested(named: dict[str, Any]) -> dict[str, Any]:
+    """Fields with dots at the ends of their paths. REQUIRES: none lies within another."""
+    found: dict[str, Any] = {}
+    for name, value in named.items():
+        *steps, last = name.split(".")
+        place = found
+        for step in steps:
+            place = place.setdefault(step, {})
+        place[last] = value
+    return found
 
 
 def _in_unit(time: int, unit: str | None, row: int) -> int:
@@ -47,7 +64,7 @@ def write_json(
     >>> list(write_json(fields, [0], [1], [2], None, None))
     [b'{"user":1,"item":2}']
     """
-    role = fields.by_role()
+    role, is_flat = fields.by_role(), overlap(fields)  # then a field goes by its whole name
     weights: Iterable[float] = repeat(1.0) if weight is None else weight
     times: Iterable[int | None] = repeat(None) if time is None else time
     for row, (code, u, v, w, t) in enumerate(zip(kind, src, dst, weights, times)):  # noqa: B905
@@ -61,12 +78,14 @@ def write_json(
             given["weight"] = w
         if t is not None:
             given["time"] = _in_unit(t, fields.time_unit, row)
-        if name != fields.default_kind:
-            given["kind"] = _word(name, fields)
+        has_word = role["kind"] is not None and name in fields.kinds.values()
+        if name != fields.default_kind or has_word:
+            given["kind"] = _word(name, fields, row)
         if missing := next((each for each in given if role[each] is None), None):
             raise RecordError(
                 f"{missing}: row {row} has {given[missing]!r}, for which the records of this "
                 f"stream, JSON, have no field: leave it out, or have the stream name one"
             )
-        named = {role[each]: value for each, value in given.items()}
-        yield json.dumps(named, ensure_ascii=False, separators=(",", ":")).encode()
+        named = {str(role[each]): value for each, value in given.items()}
+        content = named if is_flat else _nested(named)
+        yield json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()

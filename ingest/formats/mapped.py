@@ -78,7 +78,7 @@ class Codec(NamedTuple):
     def value(self, data: bytes, name: str) -> Any:
         """A field's value. Raises RecordError."""
         if data[0] in self.maps or data[0] in self.others:
-            return []  # not decoded: it may become many times its bytes
+            return {} if data[0] in self.maps else []  # not decoded: it may become many times that
         try:
             return _anything(self.name).decode(data)
         except msgspec.ValidationError:

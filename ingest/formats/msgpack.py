@@ -174,7 +174,7 @@ def has_expiry(kind: npt.NDArray[Any]) -> bool:
 
 
 def type_name(value: object) -> str:
-    return "nothing" if value is None else type(value).__name__
+    return {type(None): "nothing", dict: "object"}.get(type(value), type(value).__name__)
 
 
 def binary(fields: dict[Any, Any], name: str, dtype: str, rows: int) -> npt.NDArray[Any]:

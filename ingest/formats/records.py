@@ -33,7 +33,7 @@ from ..arguments import by_name
 from ..errors import RecordError
 from ..fields import Fields
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
-from .kinds import FIELDS, OF_OTHERS, QUERY_KINDS, ROW_FIELDS, UPDATE_KINDS
+from .kinds import FIELDS, OF_OTHERS, QUERY_KINDS, ROW_FIELDS, UPDATE_KINDS, word_of
 from .mapped import codec_of, read_mapped
 from .markers import read_marker
 from .msgpack import (
@@ -56,6 +56,7 @@ from .times import column_in_ms, in_ms, is_whole
 
 MAX_COLUMNAR_BYTES = 8 << 20
 MAX_ROW_BYTES = 1 << 20
+MOST_SHOWN = 40  # characters of a word that means nothing
 MAX_QUERY_BYTES = 4096  # of one that is recognised by its first bytes
 MAX_ROWS = 1 << 20
 MAX_TEXT_ROWS = 1 << 16  # an object each, many times its bytes
@@ -106,9 +107,27 @@ def decode_record(
             return record
         return replace(record, batch=record.batch.replace(time=column_in_ms(times, unit)))
     found = read_mapped(data, fields, codec)
-    if "time" in found:
-        found["time"] = in_ms(found["time"], unit)
-    return _sent_by(found, decode_update(found, names))
+    if type(kind := found["kind"]) is int:
+        kind = fields.kinds.get(str(kind), kind)
+    found["kind"] = word_of(kind)
+    try:
+        if "time" in found:
+            found["time"] = in_ms(found["time"], unit)
+        return _sent_by(found, decode_update(found, names))
+    except RecordError as error:
+        error.args = (_as_called(str(error), fields, found),)
+        raise
+
+
+def _as_called(reason: str, fields: Fields, found: dict[str, Any]) -> str:
+    """Why a mapped record is refused, the field as its mapping calls it."""
+    role, colon, why = reason.partition(": ")
+    name = fields.by_role().get(role)
+    if not colon or name is None:
+        return reason
+    if role == "kind" and isinstance(word := found["kind"], str) and word not in UPDATE_KINDS:
+        why += f"; say what it means, as fields.kinds = {{{word[:MOST_SHOWN]!r} = 'append'}}"
+    return f"{name}: {why}"
 
 
 def _our_own(data: bytes | bytearray | memoryview, names: bool) -> Record:
@@ -217,7 +236,8 @@ def decode_update(fields: dict[Any, Any], names: bool) -> Record:
     name = fields.get("kind", "append")
     kind = UPDATE_KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}")
+        said = f"{name[:MOST_SHOWN]!r}" if isinstance(name, str) else type_name(name)
+        raise RecordError(f"kind: expected one of {', '.join(UPDATE_KINDS)}, got {said}")
     if kind is Kind.EXPIRE:
         return _expiry(fields, names)
     src = _vertex(fields, "src", names)

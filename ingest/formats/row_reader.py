@@ -43,7 +43,7 @@ from lpma.names.column import names_of_entries
 from ..errors import RecordError
 from ..fields import Fields, Records, fields_of
 from ..types import MAX_TEXT_BYTES, Polled, Values
-from .kinds import FIELDS, UPDATE_KINDS
+from .kinds import FIELDS, MEANT, UPDATE_KINDS
 from .mapped import JSON, MAX_DEPTH, MAX_MAPPED_BYTES, MSGPACK, REFUSED, Codec
 from .names import names_of
 from .times import column_in_ms, in_ms, within_ms
@@ -52,6 +52,7 @@ _OWN = Fields().of_topic()
 _IN_COLUMNS = tuple(int(kind) for kind in UPDATES if kind != EXPIRE)  # kinds that are read here
 LEFT = -1  # the code of a kind that is not read here
 _MOST = 2**63 - 1
+MOST_DIGITS = 19  # of an integer that is a kind
 _BLOCK = 1 << 16  # bytes
 NOTHING = Annotated[int, Meta(gt=0, lt=0)]  # the type of a field that must not be there
 _MAPS, _ARRAYS, _TEXTS = 0x80, 0x90, 0xA0  # the first bytes of short ones in msgpack
@@ -267,7 +268,7 @@ class RowForm(NamedTuple):
     decode: Decode
     get: dict[str, Callable[[list[Any]], list[Any]]]
     names: bool
-    codes: dict[str | None, int]
+    codes: dict[str | int | None, int]
     unit: str = "ms"
     default_weight: float = 1.0
     codec: Codec | None = None
@@ -442,8 +443,8 @@ def _mapped(
 ) -> RowForm:
     """An object with these fields, and others where these may be; one that is null is not there.
     time: the type of times. Of msgpack it has no field of what is no row: see `codec_of`."""
-    types = {"src": vertex, "dst": vertex, "weight": float, "time": time, "kind": str,
-             "source": str, "seq": int}  # fmt: skip
+    types = {"src": vertex, "dst": vertex, "weight": float, "time": time,
+             "kind": int | str, "source": str, "seq": int}  # fmt: skip
     tree = FieldTree({}, {})
     get: dict[str, Callable[[list[Any]], list[Any]]] = {}
     roles = fields.by_role() if codec is JSON else fields.by_role_of_maps()
@@ -515,11 +516,20 @@ def _nest(name: str) -> str:
     return f"in_{name.encode().hex()}"
 
 
-def _codes_of(fields: Fields, kinds: Sequence[int] = _IN_COLUMNS) -> dict[str | None, int]:
-    """What the words of this mapping mean, of these kinds."""
-    words = {word: word for word in UPDATE_KINDS} | fields.kinds
+def _is_number(word: str) -> bool:
+    """Whether an integer is written so."""
+    return word.lstrip("-").isdecimal() and len(word) <= MOST_DIGITS and str(int(word)) == word
+
+
+def _codes_of(fields: Fields, kinds: Sequence[int] = _IN_COLUMNS) -> dict[str | int | None, int]:
+    """What the words and numbers of this mapping mean, of these kinds."""
+    words: dict[str | int | None, str] = {word: word for word in UPDATE_KINDS}
+    if fields is not _OWN:
+        said = MEANT | {word.upper(): meant for word, meant in MEANT.items()} | fields.kinds
+        words.update(said)
+        words.update((int(word), meant) for word, meant in said.items() if _is_number(word))
     codes = {word: int(UPDATE_KINDS[meant]) for word, meant in words.items()}
-    known: dict[str | None, int] = {w: code for w, code in codes.items() if code in kinds}
+    known = {w: code for w, code in codes.items() if code in kinds}
     default = int(UPDATE_KINDS[fields.default_kind])
     return known | {None: default if default in kinds else LEFT}
 

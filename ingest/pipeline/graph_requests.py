@@ -79,6 +79,7 @@ class GraphRequests:
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.buffered = 0
         self.read: dict[Partition, int] = {}  # by the owner too: the offsets that come next
+        self.stepped_at = 0.0  # by the monotonic clock: when the stream last stood between batches
         self.asked_at = 0.0  # by the monotonic clock: when a request last came
         self.told = -1  # the newest version that anybody was told, or may be at any moment
         self._wake = wake
@@ -183,6 +184,7 @@ class GraphRequests:
     ) -> None:
         """Tell whoever waits for records that the stream now stands at `positions`. sync: as for
         `answer`."""
+        self.stepped_at = time.monotonic()
         if not self._awaited:
             return
         there: list[tuple[Partition, int, Future[int]]] = []

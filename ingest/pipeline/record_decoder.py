@@ -307,7 +307,10 @@ def _why_ahead(time: int, stamp: int, ahead: int) -> str:
     unit = unit_of(time)
     hint = "say max_ahead if times are right so"
     if unit not in (None, "ms"):
-        hint = f"it looks like {UNITS[unit][1]}: declare these, as Fields(…, time_unit={unit!r})"
+        hint = (
+            f"it looks like {UNITS[unit][1]}: declare these, as Fields(…, time_unit={unit!r}), or "
+            "correct it where it is a date"
+        )
     return f"time: {time} lies {time - stamp} past the clock, and at most {ahead} is taken: {hint}"
 
 
@@ -333,7 +336,8 @@ def refusal(
     if query.kind is Kind.HOPS and int(query.dst) > max_hops:
         return Refusal("hops", f"{query.dst} steps: at most {max_hops} here")
     if query.kind is Kind.PREDECESSORS and graph.directed and not graph.has_predecessors:
-        return Refusal("unsupported", "this graph keeps no predecessors: predecessors=True does")
+        return Refusal("unsupported", "this graph keeps no predecessors: predecessors=True, or "
+            "--predecessors, does")
     if shed:
         return Refusal("retry", f"too many wait: ask in {RETRY_AFTER_MS} ms", RETRY_AFTER_MS)
     return None

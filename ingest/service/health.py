@@ -51,7 +51,7 @@ class _Health:
         self._probes = ThreadPoolExecutor(1, "lpma-health")
         self._scrapes = ThreadPoolExecutor(1, "lpma-metrics")
         self._step: Future[int] | None = None  # a turn that was asked for
-        self._stepped = time.monotonic()  # when the stream last came to one
+        self._asked_at = 0.0  # when it was
         self._look: asyncio.Future[str | None] | None = None  # at the source
         self._registry: CollectorRegistry | None = None
 
@@ -76,19 +76,16 @@ class _Health:
         """Why the stream does not step, None if it does."""
         asked = self._step
         if asked is None or asked.done():
+            self._asked_at = time.monotonic()
             asked = self._step = self._context.requests.ask(lambda view: view.version)
-            asked.add_done_callback(self._note_step)
         step = asyncio.wrap_future(asked)
         await asyncio.wait({asyncio.shield(step)}, timeout=PROBE_S)
         if step.done():
             error = step.exception()
             return None if error is None else f"the stream does not run: {error}"
-        age = time.monotonic() - self._stepped
+        # A saved store, which has no stream, takes no step unless it is asked for one.
+        age = time.monotonic() - (self._context.requests.stepped_at or self._asked_at)
         return None if age < STALE_S else f"the stream has not taken a step for {age:.0f} s"
-
-    def _note_step(self, step: Future[int]) -> None:
-        if not step.cancelled() and step.exception() is None:
-            self._stepped = time.monotonic()
 
     async def _trouble(self) -> str | None:
         """What the source does not answer with, None if it answers."""

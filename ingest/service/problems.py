@@ -48,10 +48,10 @@ def as_problem(error: Exception) -> Problem | None:
     if isinstance(error, HTTPException):
         return Problem(error.status_code, error.detail, headers=error.headers)
     if isinstance(error, _WRONG):
-        return Problem(_OF_RECORDS.get(getattr(error, "kind", ""), 422), str(error))
+        return Problem(_OF_RECORDS.get(getattr(error, "kind", ""), 422), _said(error))
     if isinstance(error, _NOT_NOW):
-        return Problem(503, str(error), retry_after_s=1)
-    return Problem(500, str(error)) if isinstance(error, LpmaError) else None
+        return Problem(503, _said(error), retry_after_s=1)
+    return Problem(500, _said(error)) if isinstance(error, LpmaError) else None
 
 
 def problem_response(problem: HTTPException) -> Response:
@@ -73,3 +73,9 @@ def on_error(request: HTTPConnection, error: Exception) -> Response:
     if problem is None:
         problem = Problem(500, "an error of the service itself: its log says more")
     return problem_response(problem)
+
+
+def _said(error: Exception) -> str:
+    """What is wrong; where it advises of Python, what the command line has for it, too."""
+    advice = "make the graph with predecessors=True"
+    return str(error).replace(advice, f"{advice}, or --predecessors on the command line")

@@ -16,6 +16,7 @@ import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from lpma.dependencies import how_to_install
@@ -169,7 +170,8 @@ def connect(
     def give_up() -> None:
         given_up.set()
         for client in clients:
-            client.close()
+            with suppress(RuntimeError):  # its own thread polls, and sees its time-out by itself
+                client.close()
 
     # Nothing in 3.0.12 limits how long a TLS handshake waits for a broker that says nothing.
     watchdog = threading.Timer(timeout + _HANDSHAKE_GRACE_S, give_up)

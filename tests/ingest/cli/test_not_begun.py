@@ -138,3 +138,14 @@ def test_a_lock_that_was_removed_meanwhile_holds_nothing(
     monkeypatch.setattr(os, "open", slowly)
     with pytest.raises(ingest.LockedError, match="start again"):
         take_lock(tmp_path)
+
+
+def test_a_pipe_gets_no_blanks_at_the_ends_of_lines(tmp_path: Path) -> None:
+    said = run("doctor").output
+    assert "\n" in said
+    assert not [line for line in said.splitlines() if line != line.rstrip()]
+
+
+def test_a_topic_named_as_a_file_is_sent_to_its_option(tmp_path: Path) -> None:
+    found = run("ingest", "kafka://here:9092", "--topic", "a", "-c", tmp_path / "c", status=2)
+    assert "--kafka here:9092" in " ".join(found.output.replace("│", " ").split())

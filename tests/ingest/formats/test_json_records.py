@@ -200,3 +200,28 @@ def test_a_pipeline_reads_json_and_letters_say_where_and_why() -> None:
     assert (letter.topic, letter.partition, letter.offset) == ("updates", 0, 2)
     assert letter.reason.startswith("not a JSON record: JSON is malformed: invalid character")
     np.testing.assert_array_equal(got[0].answer.ids, [5])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"user": {"id": 1}, "item": {"a": 1}}, "item: expected an integer, got object"),
+        ({"user": {"id": 1}}, "item: expected an integer, got nothing"),
+        ({"user": 1, "item": 2}, "user.id: expected an integer, got nothing"),
+        ({"user": {"id": "a"}, "item": 2}, "user.id: text names a vertex only with names=True"),
+        ({"user": {"id": 1}, "item": 2, "at": "today"}, "at: "),
+        ({"user": {"id": 1}, "item": 2, "w": [1]}, "w: expected a number, got list"),
+        ({"user": {"id": 1}, "item": 2, "do": [1]}, "do: expected one of append, .*got list$"),
+        (
+            {"user": {"id": 1}, "item": 2, "do": "follow"},
+            "do: expected one of append, .*got 'follow'; say what it means, as fields.kinds = "
+            "{'follow' = 'append'}",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_field_as_the_mapping_calls_it(
+    record: dict[str, Any], said: str
+) -> None:
+    fields = ingest.Fields("user.id", "item", weight="w", time="at", kind="do")
+    with pytest.raises(ingest.errors.RecordError, match=f"^{said}"):
+        ingest.decode_record(json.dumps(record).encode(), fields=fields)

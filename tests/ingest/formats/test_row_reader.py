@@ -23,7 +23,8 @@ PLACE = Partition("t", 0)
 NONE = Fields()
 WIDE = Fields(
     "user", "to.item", "score", "at", "op", "who", "n", time_unit="s", default_weight=2.5,
-    kinds={"follow": "append", "unfollow": "delete", "delete": "add_vertex", "put": "set"},
+    kinds={"follow": "append", "unfollow": "delete", "delete": "add_vertex", "put": "set",
+           "-1": "delete"},
 )  # fmt: skip
 FLAT = Fields("user", "item", "score", "at", "op")
 SETS = Fields("user", "item", "score", kind="op", default_kind="set", default_weight=3.0)
@@ -100,7 +101,8 @@ times = st.one_of(
                      "7", "soon"]),
 )  # fmt: skip
 kinds = st.sampled_from(
-    ["append", "delete", "set", "add_vertex", "follow", "unfollow", "put", "edge", "", 0, 11]
+    ["append", "delete", "set", "add_vertex", "follow", "unfollow", "put", "edge", "",
+     0, 11, 1, 7, -1, "-1", "insert", "INSERT", "Delete", "11", "٣", True, 2.0, 2**70]
 )
 sources, seqs = st.sampled_from(["s", "", "x" * 65, 5]), st.one_of(st.integers(0, 9), integers, odd)
 MEANT = {"src": vertices, "dst": vertices, "weight": weights, "time": times, "kind": kinds,
