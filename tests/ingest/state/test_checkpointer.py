@@ -142,6 +142,36 @@ def test_what_stops_a_commit_is_told_by_the_next_step(log: SqliteLog, tmp_path: 
     assert weighted(again.graph) == weighted(serial(records)[0])
 
 
+def test_the_age_of_a_checkpoint_outlives_its_process(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a disk is full, and each start ends at its first checkpoint, the age still grows; but
+    no checkpoint is due because the stream stood still."""
+    path = tmp_path / "c"
+    with Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS) as pipeline:
+        pipeline.step()
+    now = checkpointer.now_ms() + 3_600_000
+    monkeypatch.setattr(checkpointer, "now_ms", lambda: now)
+    for _ in range(2):
+        again = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
+        age = again.stats.checkpoint_age
+        assert age is not None
+        assert age >= 3600
+        again.step()
+        assert again.stats.checkpoint_figures is None
+        held = again._checkpoints
+        assert held is not None
+        assert not held.is_due(again._stream.state)
+        again.close(checkpoint=False)
+    again = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
+    again.step()
+    again.checkpoint_now()
+    age = again.stats.checkpoint_age
+    assert age is not None
+    assert age < 3600, "it is of this process"
+    again.close(checkpoint=False)
+
+
 def wait_for_the_commit(pipeline: Pipeline) -> None:
     running = pipeline._checkpoints._running  # type: ignore[union-attr]
     assert running is not None
