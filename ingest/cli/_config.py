@@ -28,6 +28,7 @@ import inspect
 import json
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,16 +48,19 @@ from lpma.file.atomic import atomic_write
 from ..errors import PipelineError
 from ..fields import FieldsError, kinds_of_text
 from ..settings import Settings
+from ..types import QUERIES, UPDATES
 from ._targets import STDIN
 from ._typer import Command, hints_of, option_of, sharing, showing
 
 MEMORY = "stream.toml"  # in the directory of checkpoints: how its stream was last read
-# What it keeps: tables and keys. The rest is for one run alone.
+# What it keeps: tables and keys, but for what begins a stream. The rest is for one run alone.
 REMEMBERED = (
     "source.path", "kafka", "registry", "file", "records", "fields", "graph", "batches", "results",
     "changes", "checkpoints.interval", "checkpoints.operations", "checkpoints.keep",
     "outputs.reply_topics", "outputs.dead_letter_topic",
 )  # fmt: skip
+BEGINS = "graph.from_store"
+SOURCE, SERVERS, TOPICS = "source.path", "kafka.servers", "kafka.topics"
 CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
 NAMES = "records.names"  # what --ids said, until the next release
@@ -131,7 +135,8 @@ def configured(
     """A command that shares the options of these dataclasses (`sharing`), and takes them from a
     file, too. rare: fields that are no options of this command. keys: where its own parameters
     stand in the file. A command with a parameter `remember` is given a function to call once its
-    checkpoints are there; a later one that is given nothing but their directory goes on alike."""
+    checkpoints are there; a later one that is given their directory, and no other source, goes on
+    alike."""
 
     def share(command: Command) -> Command:
         for kind in reversed(kinds):
@@ -154,7 +159,10 @@ def configured(
             given |= {name: value for name, value in found.items() if name not in wins}
             if remembers:
                 known_here = {key: entry for key, entry in known.items() if _is_remembered(key)}
-                given = _recalled(known_here, given, wins | found.keys(), begins=write_config)
+                given = _recalled(
+                    known_here, given, wins | found.keys(), begins=write_config,
+                    in_file=config is not None,
+                )  # fmt: skip
                 given["remember"] = functools.partial(_remember, known_here, dict(given))
             if write_config:
                 typer.echo(_written(known, given), nl=False)
@@ -448,34 +456,109 @@ def all_keys() -> list[str]:
 
 
 def _is_remembered(key: str) -> bool:
-    return any(_is_of(key, place) for place in REMEMBERED)
+    return key != BEGINS and any(_is_of(key, place) for place in REMEMBERED)
 
 
 def _recalled(
-    known: Mapping[str, Entry], given: dict[str, Any], said: Collection[str], *, begins: bool
-) -> dict[str, Any]:
-    """The parameters of a command that names no source but the directory of its checkpoints: what
-    is not `said` is as it was last. What is said, and differs, is told. begins: there need be no
-    last time. Raises typer.BadParameter."""
+    known: Mapping[str, Entry], given: dict[str, Any], said: Collection[str],
+    *, begins: bool, in_file: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The parameters of a command that names the directory of its checkpoints, and no source or
+    that of last time: what is not `said` is as it was then. What is said, and differs, is told;
+    where the source is named, so is what is taken from last time, for nobody may know of it.
+
+    A command that names another source says everything itself, and so does one with a file of
+    settings that names a source (`in_file`: there is a file). begins: there need be no last time.
+    Raises typer.BadParameter."""
     directory = given.get("checkpoint")
-    sources = [
-        entry.name for key, entry in known.items() if key in ("source.path", "kafka.servers")
-    ]
-    if directory is None or any(given.get(name) is not None for name in sources):
+    named = any(given.get(known[key].name) is not None for key in (SOURCE, SERVERS))
+    if directory is None or (named and in_file):
         return given
     path = directory / MEMORY
     if not path.is_file():
-        if begins:
+        if begins or named:
             return given
         what = "does not say how its stream is read" if directory.exists() else "does not exist"
         hint = "give what is read, a SOURCE or --kafka"
         raise _bad(f"the directory {directory} {what}: {hint}", "--checkpoint")
     before = _from_file(path, known, set())
+    if named:
+        if not _is_same_source(known, given, before):
+            return given
+        said = set(said) - {known[SOURCE].name, known[SERVERS].name}
+        if all(isinstance(topic, str) for topic in given.get(known[TOPICS].name) or ()):
+            said -= {known[TOPICS].name}  # the same ones; how each is read was said last time
+    said_keys = {e.key for e in known.values() if e.name in said and not _is_of(e.key, "kafka")}
+    taken = {
+        entry.name: before[entry.name]
+        for entry in known.values()
+        if entry.name in before
+        and entry.name not in said
+        and not _is_excluded(entry.key, said_keys)
+    }
+    if not given.get("log_json"):
+        _tell_differences(known, before, given | taken, {*said, *before})
+        if named:
+            _tell_taken(known, taken, given)
+    return given | taken
+
+
+def _is_same_source(
+    known: Mapping[str, Entry], given: Mapping[str, Any], before: Mapping[str, Any]
+) -> bool:
+    """Whether two commands read the same file, or the same topics of the same log or brokers.
+    Topics that are not given are those of before."""
+
+    def read(values: Mapping[str, Any]) -> tuple[Any, ...]:
+        path, servers = values.get(known[SOURCE].name), values.get(known[SERVERS].name)
+        if path is not None and str(path) != STDIN:
+            path = path.resolve()
+        topics = values.get(known[TOPICS].name) or before.get(known[TOPICS].name)
+        return (
+            path and str(path),
+            servers and {server.strip() for server in servers.split(",")},
+            {getattr(topic, "name", topic) for topic in topics or (UPDATES, QUERIES)},
+        )
+
+    return read(given) == read(before)
+
+
+def _tell_differences(
+    known: Mapping[str, Entry], before: Mapping[str, Any], now: Mapping[str, Any],
+    names: Collection[str],
+) -> None:  # fmt: skip
+    """Say which of the parameters called `names` are not as they were."""
     for key, entry in known.items():
-        was, now = (values.get(entry.name, entry.default) for values in (before, given))
-        if entry.name in said and was != now and not given.get("log_json"):
-            typer.echo(f"lpma: {key} is {_toml(now)}, it was {_toml(was) or 'not said'}", err=True)
-    return given | {name: value for name, value in before.items() if name not in said}
+        was, then = (values.get(entry.name, entry.default) for values in (before, now))
+        if entry.name in names and _absolute(was) != _absolute(then):
+            is_now, was_before = _toml(then) or "not said", _toml(was) or "not said"
+            typer.echo(f"lpma: {key} is {is_now}, it was {was_before}", err=True)
+
+
+def _tell_taken(
+    known: Mapping[str, Entry], taken: Mapping[str, Any], given: Collection[str]
+) -> None:
+    """Say in one line what is as last time, by its option where the command has one (`given`: its
+    parameters)."""
+    said = []
+    for key, entry in known.items():
+        if entry.name not in taken or key in (SOURCE, SERVERS):
+            continue
+        value = taken[entry.name]
+        values = value if isinstance(value, list) else [value]
+        if isinstance(value, Table):
+            said.append(key)
+        elif entry.name in given and entry.options and all(map(_is_plain, values)):
+            said += [f"{max(entry.options, key=len)} {shlex.quote(str(each))}" for each in values]
+        else:
+            said.append(f"{key} = {_toml(value)}")
+    if said:
+        typer.echo(f"lpma: as last time: {', '.join(said)}", err=True)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether an option has it as it is: no flag, and no table."""
+    return isinstance(value, str | int | float | Path) and not isinstance(value, bool)
 
 
 def _remember(known: Mapping[str, Entry], given: Mapping[str, Any]) -> None:

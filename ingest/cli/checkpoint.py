@@ -113,12 +113,17 @@ def verify(directory: Directory, as_json: JsonOption = False) -> None:
     records. What a crash tore off the journal's end is not damage. Safe while a pipeline writes
     there."""
     from ..errors import CheckpointError
-    from ..state.inspection import verify_directory
+    from ..state.inspection import segment_sizes, verify_directory
 
     found = verify_directory(directory)
+    rows = _report_rows(found)
+    if not found.good:
+        rows["journal"] = (
+            f"{len(segment_sizes(directory))} segments, unread for want of a checkpoint"
+        )
     if not as_json:
         _list([_facts(each) for each in found.checkpoints])
-    report(as_json, _document(directory, found), str(directory), _report_rows(found))
+    report(as_json, _document(directory, found), str(directory), rows)
     if found.resume is None:
         bad = [f"checkpoint {c.number}: {c.problem}" for c in found.checkpoints if c.problem]
         raise CheckpointError(f"a resume is refused: {'; '.join([*bad, str(found.refusal)])}")

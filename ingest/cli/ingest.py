@@ -63,8 +63,8 @@ def ingest(
 ) -> None:
     """Ingest a stream in batches, answering its queries, with checkpoints and resume.
 
-    With --checkpoint alone, a stream goes on as it was last run. Ctrl-C stops it after the current
-    batch, with a last checkpoint."""
+    With --checkpoint alone, or with the same source, a stream goes on as it was last run; options
+    given win. Ctrl-C stops it after the current batch, with a last checkpoint."""
     asked = graph_options.arguments(record_options.weight_column)
     settings = pipeline_options.settings()
     checkpointing.check(settings)

@@ -219,8 +219,11 @@ class Pipeline:
                 directory.close()
             raise
 
-    def _keep_in(self, directory: CheckpointDirectory) -> Checkpointer:
-        """Journal and checkpoint there from now on. REQUIRES: its journal has begun."""
+    def _keep_in(
+        self, directory: CheckpointDirectory, found: Checkpoint | None = None
+    ) -> Checkpointer:
+        """Journal and checkpoint there from now on; `found` is the newest that is there. REQUIRES:
+        its journal has begun."""
         stream = self._stream
         self.intake.journal = directory.journal
         stream.state = recovery.with_policies(stream.state, self.settings)
@@ -231,8 +234,9 @@ class Pipeline:
         if stream.rows is not None:
             parts[ROWS] = stream.rows
         checkpoints = Checkpointer(
-            directory, parts, self.settings, stream.state, self.source.checkpointed
-        )
+            directory, parts, self.settings, stream.state, self.source.checkpointed,
+            None if found is None else found.time,
+        )  # fmt: skip
         self._checkpoints = self.stats.checkpoints = checkpoints
         return checkpoints
 
@@ -240,7 +244,7 @@ class Pipeline:
         """Apply again what has happened since checkpoint `found`, and stand after it."""
         stream, stats = self._stream, self.stats
         history = directory.go_on_from(found, accept_loss=stream.accepts_loss)
-        checkpoints = self._keep_in(directory)
+        checkpoints = self._keep_in(directory, found)
         begun = self._results.begin(resumes=True) | self._feed.begin(resumes=True)
         then, now = Admission.then(found.state, self.settings), self.decoder.admission
         self._admit_as(then)  # or batches would have other versions

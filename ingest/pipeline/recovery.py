@@ -377,7 +377,8 @@ def why_anew(damage: Segment | None, publisher: Publisher | None) -> str:
     if damage is not None:
         return "the journal was lost, so versions are made anew"
     if publisher is not None and publisher.is_behind():
-        return "the place holds later results than the checkpoint: was an older one restored?"
+        later = f"later {publisher.named} than the checkpoint"
+        return f"the place holds {later}: was an older one restored?"
     return ""
 
 

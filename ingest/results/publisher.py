@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from ..state.checkpoint import State
 
 
+FEED = "changes of the edge feed"
+
+
 class Content(Protocol):
     """What is published: it turns the values of each version into parts."""
 
@@ -116,6 +119,9 @@ class Publisher:
         `send` raises."""
         self._content = content
         self._what = form.what
+        self.named = (
+            form.what if form.what == RESULTS.what else FEED
+        )  # what is published, in messages
         self._sink = opened(place, form, before_retry)
         self._sending = Delay(f"{form.what} are not written")
         self._held = NOTHING  # the place up to which the sink holds this run's results
@@ -180,12 +186,15 @@ class Publisher:
             return "the place is another one" if before.visible else None
         if newest is not None and newest.run == before.run:
             lost = newest.place < before.last_sent
-            return "the place has lost its newest results, or was changed" if lost else None
+            return f"the place has lost its newest {self.named}, or was altered" if lost else None
         if before.last_sent == NOTHING:
             return ""
         if newest is None:
-            return "the place holds no results, but some had been told: was it emptied or changed?"
-        return "the newest results in the place are of another run: do two pipelines write there?"
+            return (
+                f"the place holds no {self.named}, but some were sent: was it emptied or altered?"
+            )
+        newest_are = f"the newest {self.named} in the place are"
+        return f"{newest_are} of another run: do two pipelines write there?"
 
     def _is_known(self, before: Published | None, resumes: bool) -> bool:
         """Whether readers may know figures of a run that was told before."""

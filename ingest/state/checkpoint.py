@@ -233,6 +233,23 @@ def write_checkpoint(directory: Path, number: int, taken: CheckpointSnapshot) ->
     return sum(size for size, _ in files.values())
 
 
+def bytes_of(taken: CheckpointSnapshot) -> int:
+    """What the parts of a checkpoint have on disk; nothing is written."""
+    counted = _Counted()
+    for image in taken.images.values():
+        image.write(counted)
+    return counted.size
+
+
+class _Counted:
+    """Takes what is written, and counts it."""
+
+    size = 0
+
+    def write(self, data: Buffer) -> None:
+        self.size += memoryview(data).nbytes
+
+
 class _Summed:
     """A new file that knows the sum of what was written to it; synced when the block ends."""
 

@@ -52,7 +52,9 @@ class Checkpointer:
         settings: Settings,
         state: State,
         committed: Callable[[Mapping[Partition, int]], None],
+        taken: int | None = None,
     ) -> None:
+        """taken: when the newest checkpoint there was taken, ms since 1970; None: there is none."""
         self.figures: CheckpointFigures | None = None  # of the last one committed
         assert directory.journal is not None
         self._directory = directory
@@ -62,6 +64,8 @@ class Checkpointer:
         self._committed = committed  # is told the offsets of each
         self._saved = state  # as of the last one taken
         self._saved_time = time.monotonic()
+        # Of a checkpoint that a process before has taken, its age at the start.
+        self._age_before = 0.0 if taken is None else max(0, now_ms() - taken) / 1000
         self._images: dict[str, Image] = {}
         self._thread = ThreadPoolExecutor(1, "lpma-checkpoint", step_back, (NICENESS,))
         self._running: Future[CheckpointFigures] | None = None
@@ -74,12 +78,19 @@ class Checkpointer:
         """Whether one should be begun now; never while one is under way."""
         if self._running is not None:
             return False
-        old = self.age >= self._settings.checkpoint_interval
+        old = self._since_saved >= self._settings.checkpoint_interval
         many = state.operations - self._saved.operations >= self._settings.checkpoint_operations
         return many or (old and self.is_behind(state)) or self._journal.size > MAX_JOURNAL_BYTES
 
     @property
     def age(self) -> float:
+        """Seconds since the newest checkpoint was taken, also by a process before this one: where
+        none can be written, and each start ends at that, it grows from start to start."""
+        return self._age_before + self._since_saved
+
+    @property
+    def _since_saved(self) -> float:
+        """The same, or since the start: a checkpoint is not due because the stream stood still."""
         return time.monotonic() - self._saved_time
 
     def is_behind(self, state: State) -> bool:
@@ -106,7 +117,7 @@ class Checkpointer:
             now_ms(),
         )
         self._images = images
-        self._saved, self._saved_time = state, time.monotonic()
+        self._saved, self._saved_time, self._age_before = state, time.monotonic(), 0.0
         stopped = time.perf_counter() - started
         self._running = self._thread.submit(self._commit, taken, started, stopped)
 

@@ -55,6 +55,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from lpma.display.words import size_of
 from lpma.errors import FormatError
 from lpma.file.atomic import fsync_directory, make_directory
 from lpma.host import flock_holder
@@ -67,6 +68,7 @@ from .checkpoint import (
     VERIFIED,
     Checkpoint,
     CheckpointSnapshot,
+    bytes_of,
     read_checkpoint,
     verify,
     write_checkpoint,
@@ -216,8 +218,11 @@ class CheckpointDirectory:
             remove_below(self.path, *oldest, self.kept.below(oldest[0]))  # commit 8
             self._good = number, taken.segment
         except OSError as error:
+            shutil.rmtree(temporary, ignore_errors=True)  # or it would count as used
+            room = _room(self.path, error, taken)
             raise CheckpointError(
-                f"{self.path}: checkpoint {number} was {done} ({error}); free the disk and resume"
+                f"{self.path}: checkpoint {number} was {done} ({error}){room}; free the disk and "
+                "resume"
             ) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -250,6 +255,26 @@ class CheckpointDirectory:
                 "directory from a copy, or start a new one and read the stream again"
             )
         raise CheckpointError(f"{self.path}: holds no checkpoint: start with Pipeline(…)")
+
+
+def _room(directory: Path, error: OSError, taken: CheckpointSnapshot) -> str:
+    """What is said of a checkpoint for which there is no room: how much it needs and is free, and
+    how much `lpma checkpoint prune` can free; "" of another error."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    found = ""
+    with suppress(OSError):
+        found = f": it needs {size_of(bytes_of(taken))}"
+        if error.errno == errno.ENOSPC:  # of a quota, the file system's figure says nothing
+            found += f", and {size_of(shutil.disk_usage(directory).free)} are free"
+        older = checkpoint_numbers(directory)[:-1]
+        files = [f for n in older for f in checkpoint_path(directory, n).iterdir()]
+        if size := sum(file.stat().st_size for file in files):
+            found += (
+                f"; `lpma checkpoint prune {directory}` frees {size_of(size)} of older "
+                "checkpoints, once the stream has stopped"
+            )
+    return found
 
 
 class KeptCheckpoints:

@@ -425,6 +425,99 @@ def test_a_stream_goes_on_as_it_was_last_run(
     run("ingest", "-c", tmp_path / "nothing", status=2)
 
 
+LAST_TIME = (
+    "--track", "core", "--alert", "core >= 1", "--results-file", "cores.jsonl",
+    "--changes-topic", "changes", "--set", "records.late=reject",
+)  # fmt: skip
+
+
+def kept_of(state: Path) -> dict[str, Any]:
+    return tomllib.loads((state / "stream.toml").read_text())
+
+
+def test_the_source_alone_goes_on_as_last_time_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures, alerts and the edge feed do not end because a command line left them out; what it
+    gives wins."""
+    monkeypatch.chdir(tmp_path)
+    state = tmp_path / "state"
+    with ingest.SqliteLog("x.log") as log:
+        log.produce_many("updates", [ingest.encode_row(0, n) for n in range(1, 4)])
+        document("ingest", "x.log", "-c", "state", *LAST_TIME)
+        before, published = kept_of(state), len(Path("cores.jsonl").read_text().splitlines())
+        log.produce("updates", ingest.encode_row(1, 2))
+        rest = run("ingest", "./x.log", "-c", "state", "--json")
+        found = json.loads(rest.stdout)
+        assert (found["operations"], found["changes"]["records"]) == (1, 1)
+        assert len(Path("cores.jsonl").read_text().splitlines()) > published
+        told = [line for line in rest.stderr.splitlines() if "as last time" in line]
+        assert told == [
+            f"lpma: as last time: --results-file {tmp_path / 'cores.jsonl'}, --changes-topic "
+            "changes, --track core, --alert 'core >= 1', records.late = \"reject\""
+        ]
+        assert kept_of(state) == before
+
+        same = run("ingest", "x.log", "-c", "state", *LAST_TIME)
+        assert "as last time" not in same.stderr
+        assert "it was" not in same.stderr
+        more = "--results-topic", "cores", "--alert", "core >= 5"
+        other = run("ingest", "x.log", "-c", "state", *more)
+        assert 'results.topic is "cores", it was not said' in other.stderr
+        assert 'results.file is not said, it was "' in other.stderr
+        assert 'results.alerts is ["core >= 5"], it was ["core >= 1"]' in other.stderr
+        assert kept_of(state)["results"] == {
+            "topic": "cores", "alerts": ["core >= 5"], "track": "core",
+        }  # fmt: skip
+
+
+def test_another_source_or_a_file_of_settings_says_everything_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("1,2\n2,3\n")
+    for state in ("other", "same"):
+        document("ingest", "a.csv", "-c", state, "--track", "core")
+    Path("other/stream.toml").write_text('source.path = "../b.csv"\nresults.track = "core"\n')
+    assert "as last time" not in run("ingest", "a.csv", "-c", "other").stderr
+    assert kept_of(tmp_path / "other")["results"] == {}
+    config = written(tmp_path, 'source.path = "a.csv"\ncheckpoints.directory = "same"\n')
+    assert "as last time" not in run("ingest", "--config", config).stderr
+    assert kept_of(tmp_path / "same")["results"] == {}
+
+
+@pytest.mark.parametrize("was, now, same", [
+    ({"path": "a.log"}, {"path": "x/../a.log"}, True),
+    ({"path": "a.log"}, {"path": "b.log"}, False),
+    ({"path": "a.log"}, {"kafka": "h:1"}, False),
+    ({"path": "a.log", "topics": ["t"]}, {"path": "a.log"}, True),
+    ({"path": "a.log"}, {"path": "a.log", "topics": ["queries", "updates"]}, True),
+    ({"kafka": "h:1,i:1"}, {"kafka": "i:1, h:1"}, True),
+    ({"kafka": "h:1"}, {"kafka": "h:2"}, False),
+    ({"kafka": "h:1", "topics": ["t"]}, {"kafka": "h:1", "topics": ["u"]}, False),
+    ({"kafka": "h:1", "topics": [_ingest_options.Topic("t")]},
+     {"kafka": "h:1", "topics": ["t"]}, True),
+])  # fmt: skip
+def test_what_the_same_source_is(was: dict[str, Any], now: dict[str, Any], same: bool) -> None:
+    kinds = (_ingest_options.EndpointOptions,)
+    known = _config.entries(kinds, {}, inspect.signature(lambda: None))
+    known["source.path"] = _config.Entry("source.path", "path", Path, "", None)
+    for values in (was, now):
+        if "path" in values:
+            values["path"] = Path(values["path"])
+    assert _config._is_same_source(known, now, was) is same
+
+
+def test_where_a_stream_began_is_not_remembered(tmp_path: Path) -> None:
+    edges = tmp_path / "a.csv"
+    edges.write_text("1,2\n")
+    for state, start in (("begun", ()), ("next", ("--set", f"graph.from_store={tmp_path}/begun"))):
+        document("ingest", edges, "-c", tmp_path / state, *start)
+    assert document("ingest", "-c", tmp_path / "next")["resumed"]
+    assert document("ingest", edges, "-c", tmp_path / "next")["resumed"]
+
+
 def test_a_stream_remembers_where_secrets_are(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("also secret\n")
     config = written(tmp_path, """\
@@ -464,7 +557,8 @@ def test_other_topics_than_last_time_hint_at_the_directory_alone(tmp_path: Path)
             log.produce(topic, ingest.encode_row(1, 2))
     state = tmp_path / "state"
     assert document("ingest", tmp_path / "x.log", "--topic", "a", "-c", state)["operations"] == 1
-    told = run("ingest", tmp_path / "x.log", "-c", state, status=1).stderr
+    other = "ingest", tmp_path / "x.log", "--topic", "updates", "-c", state
+    told = run(*other, status=1).stderr
     assert "topic 'a' of the checkpoint is not in this source, which reads 'updates'" in told
     assert f"`lpma ingest -c {state}` alone goes on as this stream was last run" in told
     assert document("ingest", "-c", state)["resumed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -173,6 +174,33 @@ def test_a_file_that_was_moved_away_begins_anew(device: str, tmp_path: Path) -> 
     with ingest.follow(tmp_path / "feed", start=tmp_path / "3.lpma", device=device) as copy:
         copy.run("end")
     assert state_of(copy.graph) == state_of(graph)  # type: ignore[arg-type]
+
+
+def test_why_a_feed_begins_anew_names_it(tmp_path: Path) -> None:
+    feed, state, old = tmp_path / "feed", tmp_path / "c", tmp_path / "old"
+    given: Any = {"batch_size": 7, "changes": feed}
+    with SqliteLog(tmp_path / "log") as log:
+        stream(log)
+        with Pipeline(log, lpma.Graph(device="cpu"), state, **given) as pipeline:
+            pipeline.step(7)
+            pipeline.checkpoint_now()
+            shutil.copytree(state, old)
+            pipeline.run("end")
+        shutil.copytree(old, tmp_path / "older")
+        with Pipeline.resume(tmp_path / "older", log, device="cpu", **given) as pipeline:
+            assert pipeline.feed is not None
+            assert pipeline.feed.begun.startswith(
+                "the place holds later changes of the edge feed than the checkpoint"
+            )
+        with Pipeline.resume(state, log, device="cpu", **given) as pipeline:
+            assert pipeline.feed is not None
+            assert pipeline.feed.begun.startswith(
+                "the newest changes of the edge feed in the place are of another run"
+            )
+        feed.write_bytes(b"")
+        with Pipeline.resume(state, log, device="cpu", **given) as pipeline:
+            assert pipeline.feed is not None
+            assert pipeline.feed.begun.startswith("the place holds no changes of the edge feed")
 
 
 def test_a_stream_that_resumed_without_its_feed_begins_another_run(

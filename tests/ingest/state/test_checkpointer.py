@@ -15,9 +15,10 @@ import pytest
 import ingest
 import lpma
 from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
-from ingest.state import checkpointer
+from ingest.state import checkpoint, checkpointer
 from ingest.state.inspection import segment_sizes
 from lpma import OutOfMemory
+from lpma.display.words import size_of
 from lpma.file.atomic import Writable
 from tests.conftest import soak
 from tests.support.stream_model import SavedImage, SavedModel, random_records, serial, weighted
@@ -140,6 +141,68 @@ def test_what_stops_a_commit_is_told_by_the_next_step(log: SqliteLog, tmp_path: 
     again.close()
     records = [bytes(r.value) for r in SqliteLog(log.path).poll(10**6)]  # type: ignore[arg-type]
     assert weighted(again.graph) == weighted(serial(records)[0])
+
+
+def test_a_full_disk_is_told_with_what_is_needed_and_what_can_be_freed(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c"
+    pipeline = Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS)
+    image = pipeline.graph.image()  # type: ignore[attr-defined]
+    monkeypatch.setattr(checkpoint, "sync", no_room)
+    with pytest.raises(CheckpointError) as raised:
+        pipeline.checkpoint_now()
+    pipeline.close(checkpoint=False)
+    needs = f"No space left on device): it needs {size_of(len(image.content))}, and "
+    assert needs in str(raised.value)
+    assert " are free; free the disk and resume" in str(raised.value), "one alone is needed"
+    monkeypatch.undo()
+    pipeline = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
+    pipeline.checkpoint_now()
+    assert numbers(path) == [0, 1]
+    size = sum(file.stat().st_size for file in (path / "checkpoint-0000000000").iterdir())
+    monkeypatch.setattr(checkpoint, "sync", no_room)
+    with pytest.raises(CheckpointError) as raised:
+        pipeline.checkpoint_now()
+    pipeline.close(checkpoint=False)
+    prune = f"`lpma checkpoint prune {path}` frees {size_of(size)} of older checkpoints"
+    assert prune in str(raised.value)
+    assert numbers(path) == [0, 1]
+    assert not list(path.glob(".tmp-*"))
+
+
+def no_room(file: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_the_age_of_a_checkpoint_outlives_its_process(
+    log: SqliteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a disk is full, and each start ends at its first checkpoint, the age still grows; but
+    no checkpoint is due because the stream stood still."""
+    path = tmp_path / "c"
+    with Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS) as pipeline:
+        pipeline.step()
+    now = checkpointer.now_ms() + 3_600_000
+    monkeypatch.setattr(checkpointer, "now_ms", lambda: now)
+    for _ in range(2):
+        again = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
+        age = again.stats.checkpoint_age
+        assert age is not None
+        assert age >= 3600
+        again.step()
+        assert again.stats.checkpoint_figures is None
+        held = again._checkpoints
+        assert held is not None
+        assert not held.is_due(again._stream.state)
+        again.close(checkpoint=False)
+    again = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
+    again.step()
+    again.checkpoint_now()
+    age = again.stats.checkpoint_age
+    assert age is not None
+    assert age < 3600, "it is of this process"
+    again.close(checkpoint=False)
 
 
 def wait_for_the_commit(pipeline: Pipeline) -> None:

@@ -112,6 +112,8 @@ def test_verify(directory: Path) -> None:
         spoil(checkpoint_path(directory, number) / MANIFEST)
     found, _ = run("verify", directory, status=1)
     assert (found["used"], found["refusal"]) == (None, "no checkpoint is good")
+    told = CliRunner().invoke(app, ["checkpoint", "verify", str(directory)]).stdout
+    assert "1 segments, unread for want of a checkpoint" in " ".join(told.split())
 
 
 @pytest.mark.parametrize("missing", [1, 2, 3, 4])
