@@ -336,8 +336,10 @@ def refusal(
     if query.kind is Kind.HOPS and int(query.dst) > max_hops:
         return Refusal("hops", f"{query.dst} steps: at most {max_hops} here")
     if query.kind is Kind.PREDECESSORS and graph.directed and not graph.has_predecessors:
-        return Refusal("unsupported", "this graph keeps no predecessors: predecessors=True, or "
-            "--predecessors, does")
+        return Refusal(
+            "unsupported",
+            "this graph keeps no predecessors: predecessors=True, or --predecessors, does",
+        )
     if shed:
         return Refusal("retry", f"too many wait: ask in {RETRY_AFTER_MS} ms", RETRY_AFTER_MS)
     return None

@@ -40,7 +40,8 @@ def test_a_new_stream_stops_before_anything_is_applied(
     log: ingest.SqliteLog, tmp_path: Path, role: str
 ) -> None:
     log.produce_many("updates", [event(), b"bad", event()])
-    stream = pipeline(log, tmp_path / "state", **{role: "actoin"})
+    named: Any = {role: "actoin"}
+    stream = pipeline(log, tmp_path / "state", **named)
     with pytest.raises(ingest.errors.AllRecordsBad) as raised:
         stream.run("end")
     said = f"none of the first 2 records has the field 'actoin' ({role})"

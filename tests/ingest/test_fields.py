@@ -104,8 +104,10 @@ def test_what_is_written_for_a_mapping_is_read_by_it(data: st.DataObject) -> Non
     try:
         (value,) = write_json(fields.of_topic(), [code], [7], [9], [2.5], [11])
     except RecordError:  # every word of ours for it has another meaning
-        assert {"append", "insert", "0"} <= kinds.keys() or {"delete", "1"} <= kinds.keys() or (
-            code == Kind.SET and "set" in kinds
+        assert (
+            {"append", "insert", "0"} <= kinds.keys()
+            or {"delete", "1"} <= kinds.keys()
+            or (code == Kind.SET and "set" in kinds)
         )
         return
     row = decode_record(value, fields=fields).batch

@@ -486,5 +486,5 @@ def test_a_line_that_is_refused_later_is_shown_as_it_stands(
     assert found["rejected_by"][reason] == 2
     monkeypatch.setattr("ingest.sources.files.source.LAST_PIECES", 0)  # it is long gone
     found = document("ingest", path, "--track", "core", "-c", tmp_path / "other")
-    shown: Any = [one["line"] for one in found["first_rejected"] if one["number"] is None]
-    assert shown == ["2 4000000000", "4 4000000001"]
+    gone: Any = [one["line"] for one in found["first_rejected"] if one["number"] is None]
+    assert gone == ["2 4000000000", "4 4000000001"]

@@ -101,8 +101,31 @@ times = st.one_of(
                      "7", "soon"]),
 )  # fmt: skip
 kinds = st.sampled_from(
-    ["append", "delete", "set", "add_vertex", "follow", "unfollow", "put", "edge", "",
-     0, 11, 1, 7, -1, "-1", "insert", "INSERT", "Delete", "11", "٣", True, 2.0, 2**70]
+    [
+        "append",
+        "delete",
+        "set",
+        "add_vertex",
+        "follow",
+        "unfollow",
+        "put",
+        "edge",
+        "",
+        0,
+        11,
+        1,
+        7,
+        -1,
+        "-1",
+        "insert",
+        "INSERT",
+        "Delete",
+        "11",
+        "٣",
+        True,
+        2.0,
+        2**70,
+    ]
 )
 sources, seqs = st.sampled_from(["s", "", "x" * 65, 5]), st.one_of(st.integers(0, 9), integers, odd)
 MEANT = {"src": vertices, "dst": vertices, "weight": weights, "time": times, "kind": kinds,

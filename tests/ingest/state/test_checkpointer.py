@@ -17,6 +17,7 @@ import lpma
 from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
 from ingest.state import checkpoint, checkpointer
 from ingest.state.inspection import segment_sizes
+from ingest.timers import now_ms
 from lpma import OutOfMemory
 from lpma.display.words import size_of
 from lpma.file.atomic import Writable
@@ -148,7 +149,7 @@ def test_a_full_disk_is_told_with_what_is_needed_and_what_can_be_freed(
 ) -> None:
     path = tmp_path / "c"
     pipeline = Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS)
-    image = pipeline.graph.image()  # type: ignore[attr-defined]
+    image: Any = pipeline.graph.image()
     monkeypatch.setattr(checkpoint, "sync", no_room)
     with pytest.raises(CheckpointError) as raised:
         pipeline.checkpoint_now()
@@ -183,7 +184,7 @@ def test_the_age_of_a_checkpoint_outlives_its_process(
     path = tmp_path / "c"
     with Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS) as pipeline:
         pipeline.step()
-    now = checkpointer.now_ms() + 3_600_000
+    now = now_ms() + 3_600_000
     monkeypatch.setattr(checkpointer, "now_ms", lambda: now)
     for _ in range(2):
         again = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
