@@ -24,7 +24,7 @@ from msgspec import Raw
 from ..errors import RecordError
 from ..events import log_event
 from ..fields import Fields, Records, fields_of
-from ..formats.mapped import MAX_MAPPED_BYTES, Codec, codec_of
+from ..formats.mapped import MAX_MAPPED_BYTES, REFUSED, Codec, codec_of
 from ..registry.envelope import Envelopes, id_of
 from ..types import Polled, Rejected, Values
 
@@ -142,9 +142,16 @@ def _may_have(data: bytes, fields: Iterable[str]) -> bool:
 
 def _paths(codec: Codec, value: bytes) -> Iterator[str]:
     """The fields of a record, of objects within it as dotted paths."""
-    for name, within in codec.decoder(dict[str, Raw]).decode(value).items():
+    for name, within in _fields_in(codec, value).items():
         inner = bytes(within)
-        if inner[0] in codec.maps and len(inner) > _EMPTY:
-            yield from (f"{name}.{each}" for each in codec.decoder(dict[str, Raw]).decode(inner))
-        else:
-            yield name
+        nested = _fields_in(codec, inner) if inner[0] in codec.maps and len(inner) > _EMPTY else ()
+        yield from (f"{name}.{each}" for each in nested) if nested else (name,)
+
+
+def _fields_in(codec: Codec, value: bytes) -> dict[str, Raw]:
+    """{} of an object whose keys are no text, which may stand where no mapping looks."""
+    try:
+        found: dict[str, Raw] = codec.decoder(dict[str, Raw]).decode(value)
+    except REFUSED:
+        return {}
+    return found

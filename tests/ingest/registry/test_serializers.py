@@ -99,7 +99,7 @@ def test_avro(log: SqliteLog, registry: Registry, client: Any) -> None:
     assert edge is not None
     assert edge.time == 1_700_000_000_123
     assert len(reasons) == 1
-    assert reasons[0].startswith("dst: expected an integer or text")
+    assert reasons[0].startswith("item: expected an integer or text")
 
 
 def test_an_evolved_schema_is_read_by_the_names_of_fields(

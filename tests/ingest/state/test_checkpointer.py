@@ -14,10 +14,9 @@ import pytest
 
 import ingest
 import lpma
-from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog
+from ingest import CheckpointError, Pipeline, PipelineError, SqliteLog, timers
 from ingest.state import checkpoint, checkpointer
 from ingest.state.inspection import segment_sizes
-from ingest.timers import now_ms
 from lpma import OutOfMemory
 from lpma.display.words import size_of
 from lpma.file.atomic import Writable
@@ -149,12 +148,12 @@ def test_a_full_disk_is_told_with_what_is_needed_and_what_can_be_freed(
 ) -> None:
     path = tmp_path / "c"
     pipeline = Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS)
-    image: Any = pipeline.graph.image()
+    content = SavedModel.image(pipeline.graph).content  # type: ignore[arg-type]
     monkeypatch.setattr(checkpoint, "sync", no_room)
     with pytest.raises(CheckpointError) as raised:
         pipeline.checkpoint_now()
     pipeline.close(checkpoint=False)
-    needs = f"No space left on device): it needs {size_of(len(image.content))}, and "
+    needs = f"No space left on device): it needs {size_of(len(content))}, and "
     assert needs in str(raised.value)
     assert " are free; free the disk and resume" in str(raised.value), "one alone is needed"
     monkeypatch.undo()
@@ -184,7 +183,7 @@ def test_the_age_of_a_checkpoint_outlives_its_process(
     path = tmp_path / "c"
     with Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS) as pipeline:
         pipeline.step()
-    now = now_ms() + 3_600_000
+    now = timers.now_ms() + 3_600_000
     monkeypatch.setattr(checkpointer, "now_ms", lambda: now)
     for _ in range(2):
         again = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
