@@ -28,7 +28,7 @@ from lpma.batch.columns import WEIGHTED
 
 from ..errors import RecordError
 from ..fields import Fields
-from .kinds import WORDS
+from .kinds import WORDS, word_of
 
 MAX_MAPPED_BYTES = 1 << 20
 MAX_DEPTH = 256
@@ -200,8 +200,9 @@ def read_mapped(data: bytes, fields: Fields, codec: Codec = JSON) -> dict[str, A
     word = found.get("kind")
     if word is None:
         found["kind"] = fields.default_kind  # a word of ours, which `kinds` does not turn
-    elif isinstance(word, str):
-        found["kind"] = fields.kinds.get(word, word)
+    else:
+        said = str(word) if type(word) is int else word
+        found["kind"] = word_of(fields.kinds.get(said, said) if isinstance(said, str) else word)
     if fields.default_weight != 1 and found["kind"] in _WEIGHTED:
         found.setdefault("weight", fields.default_weight)
     return found

@@ -33,7 +33,7 @@ from ..arguments import by_name
 from ..errors import RecordError
 from ..fields import Fields
 from ..types import NO_UPDATES, Array, Ids, Name, Names, Query, Record
-from .kinds import FIELDS, OF_OTHERS, QUERY_KINDS, ROW_FIELDS, UPDATE_KINDS, word_of
+from .kinds import FIELDS, OF_OTHERS, QUERY_KINDS, ROW_FIELDS, UPDATE_KINDS
 from .mapped import codec_of, read_mapped
 from .markers import read_marker
 from .msgpack import (
@@ -107,9 +107,6 @@ def decode_record(
             return record
         return replace(record, batch=record.batch.replace(time=column_in_ms(times, unit)))
     found = read_mapped(data, fields, codec)
-    if type(kind := found["kind"]) is int:
-        kind = fields.kinds.get(str(kind), kind)
-    found["kind"] = word_of(kind)
     try:
         if "time" in found:
             found["time"] = in_ms(found["time"], unit)

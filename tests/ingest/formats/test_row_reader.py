@@ -242,13 +242,14 @@ def test_it_says_what_the_codec_says(mapping: str, names: bool) -> None:
 LONG_BEFORE = b"\x83\xa3src\xda\x04\x01" + b"x" * 1025 + b"\xa3dst\x02\xa3src\x01"
 LATE = b"\x83\xa3src\x05\xa3dst\x06\xa4time\xcf\x80\0\0\0\0\0\0\0"  # 2^63
 NO_KIND = b'{"user":1,"item":2}', b"\x82\xa4user\x01\xa4item\x02"
+KIND_BY_NUMBER = b'{"user":0,"item":0,"op":0,"x":"\xff"}'  # with the weight that is the default
 VERTEX_BY_OURS = b"\x84\xa3dst\x00\xa3src\xaaadd_vertex\xa1x\x00\xa1x\x81\xa1y\x00"
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["ids", "names"])
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_what_the_readers_once_took_differently(mapping: str, names: bool) -> None:
-    for value in (LONG_BEFORE, VERTEX_BY_OURS, LATE, *NO_KIND):
+    for value in (LONG_BEFORE, VERTEX_BY_OURS, LATE, *NO_KIND, KIND_BY_NUMBER):
         check([value] * 2, MAPPINGS[mapping], names)
     record = ingest.decode_record(LONG_BEFORE, names=names)
     ends = record.names or record.batch
