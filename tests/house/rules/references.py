@@ -187,9 +187,9 @@ def names(asked: list[str]) -> Iterator[str]:
 
 
 def paths(asked: list[str]) -> Iterator[str]:
-    """Files and folders that are named exist."""
+    """Files and folders that are named exist, but for pages that are made when they are built."""
     for name, line, file in mentions(_FILE, asked):
-        if not is_there(file, name):
+        if not (is_there(file, name) or file.startswith("generated/")):
             yield f"{name}:{line}: there is no file {file}"
     for name, line, folder in mentions(_FOLDER, asked):
         if not (ROOT / folder).exists() and not is_there(folder, name):
