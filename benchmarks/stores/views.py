@@ -8,8 +8,6 @@ rows of the last snapshot, which it could change instead, are taken away.
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +16,7 @@ import numpy as np
 import lpma
 
 from ..report import Report, Row, Setting
-from ..stopwatch import Clock, Kernel, WrongAnswer, measure, on_device
+from ..stopwatch import Clock, Kernel, WrongAnswer, measure, of_processor, on_device
 
 SPAN = 10**9  # of times
 BATCH = 10**6
@@ -35,7 +33,7 @@ VIEWS: dict[str, dict[str, int]] = {
 
 def views(setting: Setting) -> Report:
     scale, edges = (14, 200_000) if setting.quick else (20, 8_400_000)
-    return _report("views", scale, edges, setting, "cpu", _processor_time, "ms of all processors")
+    return _report("views", scale, edges, setting, "cpu", of_processor, "ms of all processors")
 
 
 def gpu_views(setting: Setting) -> Report:
@@ -97,13 +95,3 @@ def _rows(graph: Any, rounds: int, clock: Clock) -> list[Row]:
          "ms": timing.median * 1e3, "ratio": timing.median / whole}
         for name, timing in timings.items()
     ]  # fmt: skip
-
-
-def _processor_time(action: Callable[[], Any]) -> tuple[float, Any]:
-    gc.disable()
-    try:
-        start = time.process_time()
-        result = action()
-        return time.process_time() - start, result
-    finally:
-        gc.enable()
