@@ -28,6 +28,7 @@ from ingest.results.reading import once, read_results, totals
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
 from lpma.arrays import to_host
+from tests.support.noted import note_calls
 
 TRACK = ("core", "triangles", "components")
 Totals = dict[str, int]
@@ -363,19 +364,8 @@ def test_results_leave_after_the_journal_and_before_the_checkpoint(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happened: list[str] = []
-
-    def note(owner: Any, name: str) -> None:
-        function = getattr(owner, name)
-
-        def noted(*given: Any) -> Any:
-            happened.append(name)
-            return function(*given)
-
-        monkeypatch.setattr(owner, name, noted)
-
-    note(Journal, "append")
-    note(Journal, "sync")
-    note(Checkpointer, "begin")
+    for owner, name in ((Journal, "append"), (Journal, "sync"), (Checkpointer, "begin")):
+        note_calls(monkeypatch, happened, owner, name)
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         with Pipeline(

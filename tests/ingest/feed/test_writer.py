@@ -19,6 +19,7 @@ from ingest.results import sinks
 from ingest.state.checkpointer import Checkpointer
 from ingest.state.journal import Journal
 from tests.support.fed_stream import records, state_of
+from tests.support.noted import note_calls
 from tests.support.waiting import wait_for
 
 
@@ -30,19 +31,8 @@ def test_the_feed_leaves_after_the_journal_and_before_the_checkpoint(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happened: list[str] = []
-
-    def note(owner: Any, name: str) -> None:
-        function = getattr(owner, name)
-
-        def noted(*given: Any) -> Any:
-            happened.append(name)
-            return function(*given)
-
-        monkeypatch.setattr(owner, name, noted)
-
-    note(Journal, "append")
-    note(Journal, "sync")
-    note(Checkpointer, "begin")
+    for owner, name in ((Journal, "append"), (Journal, "sync"), (Checkpointer, "begin")):
+        note_calls(monkeypatch, happened, owner, name)
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         with Pipeline(
