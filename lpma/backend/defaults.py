@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import to_host
 from ..batch.columns import Columns
-from ..pma.keys import HALF, LOW, one_id
+from ..pma.keys import HALF, LOW, ends_of, one_id
 from ..pma.layout import NO_LEVEL, by_place
 from ..time_view import TimeView, weights_in_view
 from .values import REFUSED, Array, Single
@@ -54,6 +54,12 @@ class Defaults:
         """The batch whose queries are asked; None outside a mixed batch."""
         assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
         return None if staged is None else self.beside
+
+    def find_keys(self, segments: Any, keys: Array) -> tuple[Array, Array | None, Array | None]:
+        backend: Any = self
+        found: tuple[Array, Array | None, Array | None]
+        found = backend.find_edges(segments, None, *ends_of(keys), None)
+        return found
 
     # -- one operation at a time --------------------------------------------------------------
 

@@ -241,6 +241,9 @@ class Reading(Protocol[Stored, Asking]):
         ids are a caller's that nobody has looked at, `unseen`, raises BatchError if one that lies
         on a device is 2^32 - 1, which is no id. REQUIRES: then there is no batch."""
 
+    def find_keys(self, segments: Stored, keys: Array) -> SlotColumns:
+        """The same of uint64[q] keys on the host, outside a batch."""
+
     def count_neighbors(
         self, segments: Stored, staged: Asking | None, vertices: Array, limits: Array | None,
         unseen: bool = False,

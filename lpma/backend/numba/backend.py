@@ -17,6 +17,7 @@ import numpy as np
 
 from ...arrays import address
 from ...batch.columns import MAX_OPERATIONS, WEIGHTED, Columns, Kind
+from ...cpu.sort import sort_pairs
 from ...cpu.threads import cuts, run_all
 from ...pma.counters import REASONS, Stats
 from ...pma.strategy import TOP_DOWN
@@ -39,7 +40,6 @@ from .fused import addresses
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .rebalance import MAX_M, WindowPlan, count_work
 from .segments import Segments
-from .sort import sort_pairs
 from .workspace import Workspace
 
 KINDS = [np.full(1, kind, np.uint8) for kind in Kind]
@@ -280,6 +280,11 @@ class NumbaBackend(Defaults):
         limits: Array | None, unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         return reads.find_edges(segments, self.batch_of(staged), src, dst, limits)
+
+    def find_keys(
+        self, segments: Segments, keys: Array
+    ) -> tuple[Array, Array | None, Array | None]:
+        return reads.find_keys(segments, keys)
 
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,
