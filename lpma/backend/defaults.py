@@ -6,7 +6,7 @@ of one beforehand are a few flags; nobody looks for methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class Defaults:
 
     is_provisional = False  # a better one may yet come: see `successor`
     overlaps = False  # batches begin before the last has ended: see overlapping.py
+    copies_in_pieces = False  # see `column_pieces`
     merges_rows = False  # a snapshot's rows may follow those of the last one: see `rows_with`
 
     def successor(self) -> Any:
@@ -47,6 +48,9 @@ class Defaults:
 
     def rows_with(self, *rows: Any) -> tuple[Array, Array, Array]:
         raise AssertionError("REQUIRES: merges_rows")
+
+    def column_pieces(self, segments: Any, name: str) -> Iterator[Array]:
+        raise AssertionError("REQUIRES: copies_in_pieces")
 
     beside: Any = None  # the batch that lies beside the store while its queries are answered
 

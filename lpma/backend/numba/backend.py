@@ -57,6 +57,7 @@ class NumbaBackend(Defaults):
     validates = False
     merges_rows = True
     costs = ON_CPU
+    copies_in_pieces = True
     way_out = "make the graph with a larger segment_size"
 
     empty, expand = staticmethod(segments.empty_segments), staticmethod(segments.expanded)
@@ -69,6 +70,7 @@ class NumbaBackend(Defaults):
     csr_rows, rows_with = staticmethod(export.csr_rows), staticmethod(export.rows_with)
     csr_view = staticmethod(views.csr_view)
     csr_columns, slots = staticmethod(export.csr_columns), staticmethod(export.slots)
+    column_pieces = staticmethod(export.column_pieces)
     copy_slots, host_memory = staticmethod(export.copy_columns), staticmethod(export.host_memory)
 
     def __init__(self) -> None:
