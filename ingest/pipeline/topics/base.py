@@ -1,9 +1,10 @@
-"""What a reader of a topic does: it reads one record, or many as stretches."""
+"""What a reader of a topic does: it reads one record, or many as stretches. The plainest has a
+source that decodes its records itself, as an edge feed does (`ingest/feed/source.py`)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...errors import RecordError
 from ...formats.row_reader import Stretch
@@ -29,6 +30,16 @@ class TopicReader(ABC):
     def revert(self) -> None:
         """Take back what the last record changed of what is remembered. REQUIRES: it did."""
         raise NotImplementedError
+
+
+class DecodedTopic(TopicReader):
+    """decode: as `Source.decoder`."""
+
+    def __init__(self, decode: Callable[[bytes], Record]) -> None:
+        self._decode = decode
+
+    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> Record:
+        return self._decode(bytes_of(value))
 
 
 def bytes_of(value: bytes | Rejected) -> bytes:

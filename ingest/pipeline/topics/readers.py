@@ -11,8 +11,7 @@ from ...registry.envelope import Envelope
 from ...registry.schemas import Schemas
 from ...state.table_rows import TableRows
 from ...types import Polled, Record
-from .base import TopicReader
-from .decoded import DecodedTopic
+from .base import DecodedTopic, TopicReader
 from .rows import RowTopic
 from .tables import SummedTableTopic, TableTopic
 
