@@ -41,9 +41,7 @@ Target = Annotated[
 ]
 
 
-Top = Annotated[
-    int, typer.Option("--top", min=0, help="How many of the largest values to show.")
-]
+Top = Annotated[int, typer.Option("--top", min=0, help="How many of the largest values to show.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", show_default=False, help="A .npz or .csv file to write all values to."),
