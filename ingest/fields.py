@@ -285,12 +285,6 @@ def fields_of(records: Records, topic: str) -> Fields | None:
     return found if isinstance(found, Fields) else None
 
 
-def mapping_of(records: Records, topic: str) -> Fields | None:
-    """The same, and the mapping of the columns of a table whose changes `topic` has."""
-    found = records_of(records, topic)
-    return found.fields if isinstance(found, Debezium) else fields_of(records, topic)
-
-
 def remembers_rows(records: Records) -> bool:
     """Whether the rows of a table are remembered, for their sums."""
     every = records.values() if isinstance(records, Mapping) else (records,)

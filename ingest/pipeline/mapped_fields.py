@@ -23,10 +23,10 @@ from msgspec import Raw
 
 from ..errors import RecordError
 from ..events import log_event
-from ..fields import Fields, Records, fields_of
 from ..formats.mapped import MAX_MAPPED_BYTES, REFUSED, Codec, codec_of
-from ..registry.envelope import Envelopes, id_of
+from ..registry.envelope import id_of
 from ..types import Polled, Rejected, Values
+from .topics.rows import RowTopic
 
 JUDGED = 1000  # records without a field, before it is told
 MOST_FIELDS = 12  # of the first records, that are named
@@ -53,18 +53,16 @@ class Absent(NamedTuple):
 class MappedFields:
     """Which fields of the mappings no record had so far, since this start."""
 
-    def __init__(self, records: Records, envelopes: Envelopes) -> None:
+    def __init__(self) -> None:
         self.counts: Counter[str] = Counter()  # records without it, by "topic: field", once told
-        self._records = records
-        self._envelopes = envelopes
         self._missing: dict[str, dict[str, str]] = {}  # by topic: field → role
         self._looked: Counter[str] = Counter()  # records of a mapping, by topic
         self._found: dict[str, dict[str, None]] = defaultdict(dict)  # what they have, by topic
 
-    def look(self, polled: Polled, stamp: int) -> None:
-        """See which fields these records have. Says once of a field that none of JUDGED has."""
-        topic = polled.partition.topic
-        fields = fields_of(self._records, topic)
+    def look(self, reader: RowTopic, polled: Polled, stamp: int) -> None:
+        """See which fields these records have. Says once of a field that none of JUDGED has.
+        reader: of their topic."""
+        topic, fields = polled.partition.topic, reader.fields
         if fields is None:
             return
         missing = self._missing.get(topic)
@@ -88,7 +86,7 @@ class MappedFields:
             if not missing:
                 return
             if not (is_told and id_of(value) is not None):
-                self._look(topic, value, fields, missing, stamp)
+                self._look(reader, topic, value, missing, stamp)
 
     def absent(self, least: int) -> Absent | None:
         """A field that no record of its topic had so far, of which there were `least`."""
@@ -101,13 +99,12 @@ class MappedFields:
         return Absent(topic, role, field, self._looked[topic], (*self._found[topic],))
 
     def _look(
-        self, topic: str, value: bytes, fields: Fields, missing: dict[str, str], stamp: int
+        self, reader: RowTopic, topic: str, value: bytes, missing: dict[str, str], stamp: int
     ) -> None:
         """At one record. A bad one, and one in our own forms, says nothing."""
         try:
-            if (id := id_of(value)) is not None:
-                value = self._envelopes.unwrapping(topic, id, stamp).one(value)
-            codec = codec_of(value, fields)
+            value, fields = reader.envelope.inner(value, stamp)
+            codec = None if fields is None else codec_of(value, fields)
             if codec is None or len(value) > MAX_MAPPED_BYTES:
                 return
             codec.check_depth(value)
