@@ -10,14 +10,14 @@ import typer
 
 from ..types import CHANGES
 from ._config import configured
-from ._console import JsonOption, Screen, failing_in_one_line, report, telling_in_json
+from ._console import JsonOption, Screen, report, supervised, telling_in_json
 from ._options import KAFKA, Device, KafkaConfig, kafka_settings
 from ._pipeline import Progress, run
 from ._serve_options import SERVING, TLS_AND_NAMES, ServeOptions, context_of, serving
 from ._targets import TargetError, graph_facts, is_log, open_log
 
 
-@failing_in_one_line
+@supervised
 @configured(ServeOptions, rare=TLS_AND_NAMES)
 def replica(
     options: ServeOptions,

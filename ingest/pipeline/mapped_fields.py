@@ -5,6 +5,11 @@ be absent from any record: a wrong `kind` would read every deletion as an insert
 every event as of now. So they are looked for until some record has them; a field that is rare is
 found late, and is none of these.
 
+A column of a table is in every row, and a row without one that is mapped becomes a dead letter. So
+of a mapping of Debezium's only the time of the event is looked for, which a transform leaves out.
+
+It is told of JUDGED records, or, where a stream is slow, of those that came in PATIENCE_S.
+
 A record at a time costs as much as reading it. Once JUDGED of them were looked at, the bytes of a
 field's name are searched in many records at once first, and records in Confluent's envelope, which
 must be decoded, are looked at no more.
@@ -14,8 +19,9 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,12 +29,14 @@ from msgspec import Raw
 
 from ..errors import RecordError
 from ..events import log_event
-from ..fields import Fields, Records, fields_of
+from ..fields import Debezium, Fields, Records, mapping_of, records_of
+from ..formats.debezium.changes import ENVELOPE_TIMES, ChangeReader, Event
 from ..formats.mapped import MAX_MAPPED_BYTES, REFUSED, Codec, codec_of
 from ..registry.envelope import Envelopes, id_of
 from ..types import Polled, Rejected, Values
 
 JUDGED = 1000  # records without a field, before it is told
+PATIENCE_S = 30.0  # since the first of fewer
 MOST_FIELDS = 12  # of the first records, that are named
 _EMPTY = 2  # bytes of an object without a field, at most
 _REQUIRED = ("source", "target")
@@ -53,30 +61,34 @@ class Absent(NamedTuple):
 class MappedFields:
     """Which fields of the mappings no record had so far, since this start."""
 
-    def __init__(self, records: Records, envelopes: Envelopes) -> None:
+    def __init__(
+        self, records: Records, envelopes: Envelopes, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.counts: Counter[str] = Counter()  # records without it, by "topic: field", once told
         self._records = records
         self._envelopes = envelopes
         self._missing: dict[str, dict[str, str]] = {}  # by topic: field → role
+        self._tables: dict[str, ChangeReader] = {}  # by topic
         self._looked: Counter[str] = Counter()  # records of a mapping, by topic
+        self._clock = clock  # seconds
+        self._since: dict[str, float] = {}  # when the first of them was looked at, until it is told
+        self._told: set[str] = set()  # topics
         self._found: dict[str, dict[str, None]] = defaultdict(dict)  # what they have, by topic
 
     def look(self, polled: Polled, stamp: int) -> None:
         """See which fields these records have. Says once of a field that none of JUDGED has."""
         topic = polled.partition.topic
-        fields = fields_of(self._records, topic)
+        fields = mapping_of(self._records, topic)
         if fields is None:
             return
         missing = self._missing.get(topic)
         if missing is None:
-            missing = self._missing[topic] = {
-                name: role for role, name in fields.named().items() if role not in _REQUIRED
-            }
+            missing = self._missing[topic] = self._optional(topic, fields)
         if not missing or isinstance(polled.value, Rejected):
             return
         is_told = self._looked[topic] >= JUDGED
         if isinstance(polled.value, Values):
-            if is_told and not _may_have(polled.value.data, missing):
+            if is_told and topic not in self._tables and not _may_have(polled.value.data, missing):
                 self._count(topic, missing, len(polled.value))
                 return
             values: Sequence[bytes] = polled.value
@@ -89,6 +101,34 @@ class MappedFields:
                 return
             if not (is_told and id_of(value) is not None):
                 self._look(topic, value, fields, missing, stamp)
+
+    def _optional(self, topic: str, fields: Fields) -> dict[str, str]:
+        """The fields of a topic's mapping that records may lack: field → role."""
+        table = records_of(self._records, topic)
+        if not isinstance(table, Debezium):
+            return {name: role for role, name in fields.named().items() if role not in _REQUIRED}
+        if fields.time not in ENVELOPE_TIMES:
+            return {}
+        self._tables[topic] = ChangeReader(table, names=True, topic=topic)
+        return {str(fields.time): "time"}
+
+    def tell(self) -> None:
+        """Say of a field that none of the records has which came in PATIENCE_S. To be called now
+        and then, also when nothing comes."""
+        for topic, since in list(self._since.items()) if self._since else ():
+            if self._clock() - since >= PATIENCE_S:
+                self._tell(topic, self._missing[topic])
+
+    def _tell(self, topic: str, missing: Mapping[str, str]) -> None:
+        self._since.pop(topic, None)
+        self._told.add(topic)
+        for field, role in missing.items():
+            advice = (
+                f"{self._absent(topic, field, role)}: if the name is wrong, begin anew with "
+                "another; each record is read as one without it"
+            )
+            log_event("field absent", logging.WARNING, topic=topic, field=field, advice=advice)
+            self.counts[f"{topic}: {field}"] = self._looked[topic]
 
     def absent(self, least: int) -> Absent | None:
         """A field that no record of its topic had so far, of which there were `least`."""
@@ -104,14 +144,23 @@ class MappedFields:
         self, topic: str, value: bytes, fields: Fields, missing: dict[str, str], stamp: int
     ) -> None:
         """At one record. A bad one, and one in our own forms, says nothing."""
+        table = self._tables.get(topic)
         try:
             if (id := id_of(value)) is not None:
-                value = self._envelopes.unwrapping(topic, id, stamp).one(value)
+                is_whole = table is not None
+                value = self._envelopes.unwrapping(topic, id, stamp, whole=is_whole).one(value)
             codec = codec_of(value, fields)
             if codec is None or len(value) > MAX_MAPPED_BYTES:
                 return
             codec.check_depth(value)
-            there = [name for name in missing if codec.find(value, name) != codec.null]
+            if table is not None:
+                event = table.event(value, b"")
+                if not isinstance(event, Event):
+                    return
+                there = [] if event.time is None else list(missing)
+                value = table.beside_rows(value)
+            else:
+                there = [name for name in missing if codec.find(value, name) != codec.null]
         except RecordError:
             return
         for name in there:
@@ -121,17 +170,13 @@ class MappedFields:
         self._count(topic, missing, 1)
 
     def _count(self, topic: str, missing: Mapping[str, str], records: int) -> None:
-        before = self._looked[topic]
-        self._looked[topic] = now = before + records
-        for field, role in missing.items():
-            if before < JUDGED <= now:
-                advice = (
-                    f"{self._absent(topic, field, role)}: if the name is wrong, begin anew with "
-                    "another; each record is read as one without it"
-                )
-                log_event("field absent", logging.WARNING, topic=topic, field=field, advice=advice)
-            if now >= JUDGED:
-                self.counts[f"{topic}: {field}"] = now
+        self._looked[topic] += records
+        if topic in self._told:
+            self.counts.update({f"{topic}: {field}": records for field in missing})
+        elif self._looked[topic] >= JUDGED:
+            self._tell(topic, missing)
+        else:
+            self._since.setdefault(topic, self._clock())
 
 
 def _may_have(data: bytes, fields: Iterable[str]) -> bool:

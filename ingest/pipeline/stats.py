@@ -26,6 +26,7 @@ from .batching import StreamBatch
 from .outputs import Outputs
 from .record_decoder import RecordDecoder
 from .windows import bound_of, facts_of, width_of
+from .written import WrittenTimes
 
 
 class PipelineStats:
@@ -39,6 +40,7 @@ class PipelineStats:
         outputs: Outputs,
         results: ResultsWorker,
         feed: FeedWriter,
+        written: WrittenTimes,
     ) -> None:
         self.stages = stages
         self.history: deque[BatchStats] = deque(maxlen=stream.settings.history)
@@ -56,6 +58,8 @@ class PipelineStats:
         self._outputs = outputs
         self._results = results
         self._feed = feed
+        self._written = written
+        self._since = stream.state.stamp or stream.settings.clock()  # ms: the state was that then
         self._unchanged_before = self._unchanged = stream.graph.unchanged
         self._started = time.perf_counter()
 
@@ -157,6 +161,16 @@ class PipelineStats:
         knows its ends without asking; empty for a file."""
         applied, ends = self._stream.state.positions, self._stream.source.known_ends()
         return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}
+
+    def lag_seconds(self) -> dict[Partition, float]:
+        """The age of the newest record applied of each partition of which records wait, by when its
+        source says that it was written; 0.0 where none waits. Where none was applied since this
+        start, the age of what it began with."""
+        now, newest = self._stream.settings.clock(), self._written.newest
+        return {
+            p: max(0, now - newest.get(p, self._since)) / 1000 if records else 0.0
+            for p, records in self.lag().items()
+        }
 
     @property
     def checkpoint_figures(self) -> CheckpointFigures | None:

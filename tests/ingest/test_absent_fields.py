@@ -103,7 +103,121 @@ def test_a_stream_that_has_begun_says_it_once_and_counts(
     assert "none of the first 4 records has the field 'actoin' (kind)" in str(told[0])
 
 
+def test_a_slow_stream_says_it_after_a_while(
+    log: ingest.SqliteLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, of however few records there were, also where no other comes; and counts from then."""
+    seconds = [0.0]
+    mapping = ingest.Fields("user.id", "item", kind="actoin", time="at")
+    with caplog.at_level(logging.WARNING, LOGGER.name), ingest.Pipeline(
+        log, lpma.Graph(device="cpu"), records=mapping, batch_interval=0.0
+    ) as stream:  # fmt: skip
+        stream.decoder.reader.fields._clock = lambda: seconds[0]
+        stream.step()
+        seconds[0] = 100.0
+        log.produce_many("updates", [event(at=5)] * 3)
+        stream.run("end")
+        seconds[0] += mapped_fields.PATIENCE_S - 1
+        stream.step()
+        assert not stream.stats.absent_fields
+        seconds[0] += 1
+        stream.step()
+        assert stream.stats.absent_fields == {"updates: actoin": 3}
+        log.produce_many("updates", [event()] * 2000)
+        stream.run("end")
+        assert stream.stats.absent_fields == {"updates: actoin": 2003}
+    told = [str(r.msg) for r in caplog.records if str(r.msg).startswith("field absent")]
+    assert len(told) == 1
+    assert "none of the first 3 records has the field 'actoin' (kind)" in told[0]
+
+
 def test_records_in_our_own_forms_say_nothing(log: ingest.SqliteLog, tmp_path: Path) -> None:
     log.produce_many("updates", [ingest.encode_row(1, 2)] * 3)
     with pipeline(log, tmp_path / "state", kind="actoin") as stream:
         assert stream.run("end") == 3
+
+
+# Tables ----------------------------------------------------------------------------------------
+
+
+def change(form: str, **more: Any) -> bytes:
+    """A row that is read, in one of Debezium's forms, without a time of the event."""
+    row = {"a": 1, "b": 2, "amount": 3.5}
+    flat = {**row, "__op": "r", **{f"__{name}": value for name, value in more.items()}}
+    around = {"before": None, "after": row, "op": "r", "source": {"table": "t"}, **more}
+    event = flat if form.startswith("flattened") else around
+    schema = {"type": "struct", "fields": []}
+    return json.dumps({"schema": schema, "payload": event} if "schema" in form else event).encode()
+
+
+FORMS = ["envelope", "envelope beside its schema", "flattened", "flattened beside its schema"]
+KEY = b'{"a": 1, "b": 2}'
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_new_stream_of_a_table_stops_where_no_event_has_its_time(
+    log: ingest.SqliteLog, tmp_path: Path, form: str
+) -> None:
+    heartbeat = b'{"ts_ms": 5}'  # which says nothing of the others
+    for value in (change(form), heartbeat, change(form)):
+        log.produce("updates", value, key=KEY)
+    table = ingest.Debezium(ingest.Fields("a", "b", weight="amount", time="ts_ms"))
+    graph = lpma.Graph(device="cpu")
+    with ingest.Pipeline(
+        log, graph, tmp_path / "state", stop_if_first_bad=1000, records=table
+    ) as stream:
+        with pytest.raises(ingest.errors.AllRecordsBad) as raised:
+            stream.run("end")
+        said = str(raised.value)
+    assert "none of the first 2 records has the field 'ts_ms' (time): updates has" in said
+    assert "source.table" in said or "__op" in said
+    assert "after" not in said
+    assert graph.version == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_that_has_begun_says_that_no_event_has_its_time(
+    log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    form: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(mapped_fields, "JUDGED", 3)
+    table = ingest.Debezium(ingest.Fields("a", "b", time="ts_ms"))
+    with caplog.at_level(logging.WARNING, LOGGER.name), ingest.Pipeline(
+        log, lpma.Graph(device="cpu"), records=table
+    ) as stream:  # fmt: skip
+        for more in ({}, {}, {"ts_ms": 5}, {}):
+            for _ in range(2):
+                log.produce("updates", change(form, **more), key=KEY)
+            stream.run("end")
+        assert stream.stats.absent_fields == {"updates: ts_ms": 4}
+        assert stream.graph.edge(1, 2) is not None
+    told = [r.msg for r in caplog.records if str(r.msg).startswith("field absent")]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("role", ["weight", "time"])
+def test_a_column_that_a_table_has_not_makes_bad_records_that_name_those_it_has(
+    log: ingest.SqliteLog, role: str, form: str
+) -> None:
+    log.produce("updates", change(form), key=KEY)
+    named: Any = {role: "amuont"}
+    table = ingest.Debezium(ingest.Fields("a", "b", **named))
+    with ingest.Pipeline(log, lpma.Graph(device="cpu"), records=table) as stream:
+        assert stream.run("end") == 0
+        reason = stream.outputs.kept[0].reason
+    assert reason == "amuont: the row has no such column: it has a, b, amount"
+
+
+def test_a_table_of_vertices_has_no_weight(log: ingest.SqliteLog) -> None:
+    """In whichever way its records are read: one by one they were refused."""
+    table = ingest.Debezium(ingest.Fields("a", weight="amuont", default_kind="add_vertex"))
+    for value in (change("envelope"), change("envelope"), b"bad", change("flattened")):
+        log.produce("updates", value, key=b'{"a": 1}')
+    for polled in (1, 100):
+        with ingest.Pipeline(
+            log, lpma.Graph(device="cpu"), records=table, poll_records=polled
+        ) as stream:
+            stream.run("end")
+            assert [letter.offset for letter in stream.outputs.kept] == [2]
+            assert stream.graph.has_vertices(1)

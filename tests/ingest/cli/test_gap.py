@@ -58,6 +58,8 @@ def test_a_gap_is_accepted_counted_and_kept(log: Path, tmp_path: Path) -> None:
     listed = " ".join(run("checkpoint", "ls", state).stdout.split())
     assert "gap (topic updates, partition 0, from 10, to 39, records 30), " in listed
     assert "gap" in run("info", state).stdout
+    past = document("checkpoint", "ls", state)["past"]
+    assert past[-1]["last_version"] > past[0]["last_version"] == past[0]["first_version"]
     run("ingest", log, *ACCEPTED, "--save", tmp_path / "x.lpma", status=2)
 
 

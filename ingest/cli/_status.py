@@ -1,0 +1,30 @@
+"""Why a command ended, for whoever started it: the exit statuses, of which Typer itself gives 2.
+
+A supervisor starts a stream again that has failed. That helps where something is away, is full, or
+was killed; it does not where the same command would come to the same end, until somebody changes
+the command, the source or the directory. Commands that run for long tell the two apart.
+"""
+
+from __future__ import annotations
+
+FAILED = 1
+NEEDS_A_PERSON = 3
+
+
+def status_of(error: BaseException) -> int:
+    """NEEDS_A_PERSON of an error that the same command would end with again; FAILED where it may
+    pass, or that is not known."""
+    import sqlite3
+
+    from .. import errors
+    from ._targets import TargetError
+
+    if isinstance(error, errors.AwayError | errors.LockedError):
+        return FAILED
+    if isinstance(error.__cause__, OSError | MemoryError | sqlite3.OperationalError):
+        return FAILED  # a disk that is full, or does not answer
+    lasting = (
+        TargetError, errors.SourceError, errors.CheckpointError, errors.PipelineError,
+        errors.EpochsUsedUp,
+    )  # fmt: skip
+    return NEEDS_A_PERSON if isinstance(error, lasting) else FAILED
