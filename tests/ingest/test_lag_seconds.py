@@ -40,7 +40,7 @@ def test_it_is_the_age_of_the_newest_record_applied(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     now = [START]
-    settings: Any = {"clock": lambda: now[0], "batch_size": 2}
+    settings: Any = {"clock": lambda: now[0], "batch_size": 2, "poll_records": 1}
     graph = lpma.Graph(device="cpu")
     with ingest.Pipeline(log, graph, tmp_path / "c", **settings) as stream:
         assert stream.stats.lag_seconds()[UPDATES] == 0.0, "nothing waits"
@@ -48,7 +48,7 @@ def test_it_is_the_age_of_the_newest_record_applied(
         now[0] = START + 90_000
         assert stream.stats.lag_seconds()[UPDATES] == 90.0, "the state is that of the start"
         stream.step()
-        assert stream.stats.lag_seconds()[UPDATES] == 70.0, "of the second record, of four polled"
+        assert stream.stats.lag_seconds()[UPDATES] == 70.0, "of the second record of four"
         stream.step()
         assert stream.stats.lag_seconds()[UPDATES] == 0.0
         written(log, monkeypatch, 85)

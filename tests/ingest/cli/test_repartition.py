@@ -75,6 +75,16 @@ def test_a_topic_is_written_beside_the_one_that_is_read(tmp_path: Path) -> None:
     assert "repartitioned" in run("repartition", path, "other", *options).stdout
 
 
+def test_what_a_cluster_does_not_keep_of_a_bipartite_file_is_told(tmp_path: Path) -> None:
+    path, log = tmp_path / "own.csv", tmp_path / "log"
+    path.write_text("user,item\n1,20\n2,20\n")
+    options = ["--to", log, "--partitions", 2, "-c"]
+    assert "may be two kinds" in run("repartition", path, "a", *options, tmp_path / "a").stderr
+    told = run("repartition", path, "b", *options, tmp_path / "b", "--bipartite").stderr
+    assert "the left side, here the first 3, is not kept by a cluster" in told
+    assert edges_in(log, "b").keys() == {(1, 23), (2, 23)}
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
