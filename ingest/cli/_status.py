@@ -16,6 +16,9 @@ def status_of(error: BaseException) -> int:
     pass, or that is not known."""
     import sqlite3
 
+    from lpma.dependencies import MissingPackage
+    from lpma.errors import FormatError
+
     from .. import errors
     from ._targets import TargetError
 
@@ -25,6 +28,6 @@ def status_of(error: BaseException) -> int:
         return FAILED  # a disk that is full, or does not answer
     lasting = (
         TargetError, errors.SourceError, errors.CheckpointError, errors.PipelineError,
-        errors.EpochsUsedUp,
+        errors.EpochsUsedUp, MissingPackage, FormatError,
     )  # fmt: skip
     return NEEDS_A_PERSON if isinstance(error, lasting) else FAILED

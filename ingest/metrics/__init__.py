@@ -71,7 +71,7 @@ class PipelineCollector(Collector):
         yield histogram("lpma_stage_seconds", said, "stage", self._stats.stages)
         said = "Records not applied yet"
         yield from _by_partition("lpma_lag_records", said, self._stats.lag())
-        said = "Age of the newest record applied, while others wait"
+        said = "How long the first record that is not applied has waited"
         yield from _by_partition("lpma_lag_seconds", said, self._stats.lag_seconds())
 
     def _counts(self) -> Iterator[tuple[str, str, int]]:

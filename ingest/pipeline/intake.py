@@ -270,7 +270,7 @@ class Intake:
             ]
             self.batcher.add(pieces)
             for run in runs:
-                self.written.buffered(run)
+                self.written.buffer(run)
             self._requests.buffered = self.taken + self.batcher.operations
             self._requests.read.update((piece.partition, piece.last + 1) for piece in pieces)
             self._backlog.note(pieces)

@@ -530,7 +530,7 @@ class Pipeline:
             window_newest=window.newest,
             expired=state.expired + expired,
         )
-        self.intake.written.applied(batch.positions)
+        self.intake.written.apply(batch.positions)
         self.stats.count(batch, seconds, window.late, expired)
         if batch.operations:
             self._moved_at = time.monotonic()

@@ -163,14 +163,14 @@ class PipelineStats:
         return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}
 
     def lag_seconds(self) -> dict[Partition, float]:
-        """The age of the newest record applied of each partition of which records wait, by when its
-        source says that it was written; 0.0 where none waits. Where none was applied since this
-        start, the age of what it began with."""
-        now, newest = self._stream.settings.clock(), self._written.newest
-        return {
-            p: max(0, now - newest.get(p, self._since)) / 1000 if records else 0.0
-            for p, records in self.lag().items()
-        }
+        """How long the first record that is not applied has waited, by partition and by when its
+        source says that it was written; 0.0 where none waits. Of records that were not read yet,
+        since when the last one before them was written, or what the graph began with."""
+        now, written, found = self._stream.settings.clock(), self._written, {}
+        for p, records in self.lag().items():
+            since = written.waiting.get(p) or written.applied.get(p) or self._since
+            found[p] = max(0, now - since) / 1000 if records else 0.0
+        return found
 
     @property
     def checkpoint_figures(self) -> CheckpointFigures | None:

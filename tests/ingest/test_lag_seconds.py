@@ -1,4 +1,4 @@
-"""How old the state of a graph is: the age of the newest record applied, while others wait."""
+"""How old the state of a graph is: how long the first record that is not applied has waited."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ def log(tmp_path: Path) -> Iterator[ingest.SqliteLog]:
         yield log
 
 
-def written(log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, *at_s: int) -> None:
-    """Write a record at each of these seconds."""
+def written(
+    log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, *at_s: int, rows: int = 1
+) -> None:
+    """Write a record of so many rows at each of these seconds."""
     for second in at_s:
         at = (START + 1000 * second) * 1_000_000
         monkeypatch.setattr("ingest.sources.sqlite.log.time.time_ns", lambda at=at: at)
-        log.produce("updates", ingest.encode_row(second, second + 1))
+        log.produce("updates", ingest.encode_updates([second] * rows, range(rows)))
 
 
-def test_it_is_the_age_of_the_newest_record_applied(
+def test_it_is_how_long_the_first_record_has_waited(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     now = [START]
@@ -48,15 +50,17 @@ def test_it_is_the_age_of_the_newest_record_applied(
         now[0] = START + 90_000
         assert stream.stats.lag_seconds()[UPDATES] == 90.0, "the state is that of the start"
         stream.step()
-        assert stream.stats.lag_seconds()[UPDATES] == 70.0, "of the second record of four"
+        assert stream.stats.lag_seconds()[UPDATES] == 70.0, "since the second record of four"
         stream.step()
         assert stream.stats.lag_seconds()[UPDATES] == 0.0
-        written(log, monkeypatch, 85)
-        assert stream.stats.lag_seconds()[UPDATES] == 50.0
+        written(log, monkeypatch, 85, rows=3)
+        assert stream.stats.lag_seconds()[UPDATES] == 50.0, "it was not read yet"
+        stream.step()
+        assert stream.stats.lag_seconds()[UPDATES] == 5.0, "two of its rows are applied"
     now[0] = START + 200_000
     written(log, monkeypatch, 100)
     with ingest.Pipeline.resume(tmp_path / "c", log, **settings) as stream:
-        assert stream.stats.lag_seconds()[UPDATES] == 110.0, "since what was applied then came"
+        assert stream.stats.lag_seconds()[UPDATES] == 115.0, "its third row waits again"
         stream.run("end")
         assert stream.stats.lag_seconds()[UPDATES] == 0.0
 
@@ -76,14 +80,16 @@ def test_a_file_has_none(tmp_path: Path) -> None:
 def test_times_follow_the_positions(
     runs: list[tuple[int, bool]], cuts: list[int], knows: bool
 ) -> None:
-    """The oracle has the time of every record, 100 ms apart, and the last one known of a run."""
+    """The oracle has the time of every record, 100 ms apart, or that of the last one of a run."""
     times, known, offset = WrittenTimes(), {}, 0
+    waits: list[int] = []  # since when each record would wait, if it were the first
     for count, has_times in runs:
         of_each = np.arange(offset, offset + count) * 100 + 100
         values = Values.of([b"x"] * count)
         values.times = of_each if has_times else None
         last = int(of_each[-1]) if knows else 0
-        times.buffered(Polled(UPDATES, offset, values, last))
+        times.buffer(Polled(UPDATES, offset, values, last))
+        waits += of_each.tolist() if has_times else [last] * count
         if knows:
             known |= {
                 offset + at + 1: int(of_each[at]) for at in range(count)
@@ -91,6 +97,7 @@ def test_times_follow_the_positions(
             }  # fmt: skip
         offset += count
     for cut in sorted(min(cut, offset) for cut in cuts):
-        times.applied({UPDATES: Position(cut)})
+        times.apply({UPDATES: Position(cut)})
         expected = max((time for end, time in known.items() if end <= cut), default=None)
-        assert times.newest.get(UPDATES) == expected
+        assert times.applied.get(UPDATES) == expected
+        assert times.waiting.get(UPDATES) == (waits[cut] if knows and cut < offset else None)

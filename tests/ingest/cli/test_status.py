@@ -17,6 +17,7 @@ from ingest.cli._console import supervised, telling_in_json
 from ingest.cli._status import FAILED, NEEDS_A_PERSON, status_of
 from ingest.cli._targets import TargetError
 from ingest.sources.base import TopicsDiffer
+from lpma.dependencies import MissingPackage
 from lpma.errors import OutOfMemory
 from tests.support.command_line import run
 
@@ -32,6 +33,7 @@ LASTING = [
     errors.RewrittenError("x"), TopicsDiffer("x"), errors.JournalError("x"),
     errors.CheckpointError("x"), errors.SourceError("x"), errors.PipelineError("x"),
     errors.UnknownSetting("x"), errors.VertexLimitError("x"), errors.EpochsUsedUp("x"),
+    MissingPackage("x"), lpma.FormatError("x"),
 ]  # fmt: skip
 PASSING = [
     errors.AwayError("x"), errors.LockedError("x"), FULL, OutOfMemory("x"), MemoryError(),
