@@ -5,14 +5,14 @@ be absent from any record: a wrong `kind` would read every deletion as an insert
 every event as of now. So they are looked for until some record has them; a field that is rare is
 found late, and is none of these.
 
-A column of a table is in every row, and a row without one that is mapped becomes a dead letter. So
-of a mapping of Debezium's only the time of the event is looked for, which a transform leaves out.
+Of tables, too, a field may be in none: a column that is null in every row, or a time of the event
+that a transform leaves out. A row without a column that is mapped becomes a dead letter besides.
 
 It is told of JUDGED records, or, where a stream is slow, of those that came in PATIENCE_S.
 
 A record at a time costs as much as reading it. Once JUDGED of them were looked at, the bytes of a
-field's name are searched in many records at once first, and records in Confluent's envelope, which
-must be decoded, are looked at no more.
+field's name are searched in many records at once first, of a table one record of many is looked at,
+and records in Confluent's envelope, which must be decoded, are looked at no more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from msgspec import Raw
 from ..errors import RecordError
 from ..events import log_event
 from ..fields import Debezium, Fields, Records, mapping_of, records_of
-from ..formats.debezium.changes import ENVELOPE_TIMES, ChangeReader, Event
+from ..formats.debezium.changes import ChangeReader, Event
 from ..formats.mapped import MAX_MAPPED_BYTES, REFUSED, Codec, codec_of
 from ..registry.envelope import Envelopes, id_of
 from ..types import Polled, Rejected, Values
@@ -88,8 +88,14 @@ class MappedFields:
             return
         is_told = self._looked[topic] >= JUDGED
         if isinstance(polled.value, Values):
-            if is_told and topic not in self._tables and not _may_have(polled.value.data, missing):
-                self._count(topic, missing, len(polled.value))
+            count = len(polled.value)
+            if is_told and topic in self._tables:
+                if id_of(last := polled.value[count - 1]) is None:
+                    self._look(topic, last, fields, missing, stamp)
+                    self._count(topic, missing, count - 1)
+                return
+            if is_told and not _may_have(polled.value.data, missing):
+                self._count(topic, missing, count)
                 return
             values: Sequence[bytes] = polled.value
         elif isinstance(polled.value, bytes):
@@ -105,12 +111,11 @@ class MappedFields:
     def _optional(self, topic: str, fields: Fields) -> dict[str, str]:
         """The fields of a topic's mapping that records may lack: field → role."""
         table = records_of(self._records, topic)
-        if not isinstance(table, Debezium):
-            return {name: role for role, name in fields.named().items() if role not in _REQUIRED}
-        if fields.time not in ENVELOPE_TIMES:
-            return {}
-        self._tables[topic] = ChangeReader(table, names=True, topic=topic)
-        return {str(fields.time): "time"}
+        if isinstance(table, Debezium):
+            self._tables[topic] = ChangeReader(table, names=True, topic=topic)
+            if table.are_vertices:
+                return {} if fields.time is None else {str(fields.time): "time"}
+        return {name: role for role, name in fields.named().items() if role not in _REQUIRED}
 
     def tell(self) -> None:
         """Say of a field that none of the records has which came in PATIENCE_S. To be called now
@@ -153,14 +158,14 @@ class MappedFields:
             if codec is None or len(value) > MAX_MAPPED_BYTES:
                 return
             codec.check_depth(value)
-            if table is not None:
-                event = table.event(value, b"")
-                if not isinstance(event, Event):
-                    return
-                there = [] if event.time is None else list(missing)
-                value = table.beside_rows(value)
-            else:
+            if table is None:
                 there = [name for name in missing if codec.find(value, name) != codec.null]
+            else:
+                event = table.event(value, b"")
+                if not isinstance(event, Event) or event.after is None:
+                    return
+                there = [name for name in missing if table.has(event, name)]
+                value = table.fields_of(value)
         except RecordError:
             return
         for name in there:

@@ -140,9 +140,10 @@ def test_records_in_our_own_forms_say_nothing(log: ingest.SqliteLog, tmp_path: P
 # Tables ----------------------------------------------------------------------------------------
 
 
-def change(form: str, **more: Any) -> bytes:
-    """A row that is read, in one of Debezium's forms, without a time of the event."""
-    row = {"a": 1, "b": 2, "amount": 3.5}
+def change(form: str, ts_ms: int | None = None, **columns: Any) -> bytes:
+    """A row that is read, in one of Debezium's forms. ts_ms: of the event; None: it has none."""
+    row = {"a": 1, "b": 2, "amount": 3.5, **columns}
+    more = {} if ts_ms is None else {"ts_ms": ts_ms}
     flat = {**row, "__op": "r", **{f"__{name}": value for name, value in more.items()}}
     around = {"before": None, "after": row, "op": "r", "source": {"table": "t"}, **more}
     event = flat if form.startswith("flattened") else around
@@ -176,6 +177,26 @@ def test_a_new_stream_of_a_table_stops_where_no_event_has_its_time(
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("role", ["weight", "time"])
+def test_a_column_that_is_null_in_every_row_stops_a_new_stream(
+    log: ingest.SqliteLog, role: str, form: str
+) -> None:
+    log.produce("updates", change(form, note=None), key=KEY)
+    log.produce("updates", change(form, note=None), key=KEY)
+    named: Any = {role: "note"}
+    table = ingest.Debezium(ingest.Fields("a", "b", **named))
+    graph = lpma.Graph(device="cpu")
+    with ingest.Pipeline(log, graph, stop_if_first_bad=9, records=table) as stream:
+        with pytest.raises(ingest.errors.AllRecordsBad, match=f"'note' [(]{role}[)]") as raised:
+            stream.run("end")
+        said = str(raised.value)
+    assert "updates has a, b, amount, note" in said
+    log.produce("updates", change(form, note=7), key=KEY)
+    with ingest.Pipeline(log, lpma.Graph(device="cpu"), stop_if_first_bad=9, records=table) as good:
+        assert good.run("end") == 3
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_table_that_has_begun_says_that_no_event_has_its_time(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
     form: str,
@@ -185,9 +206,9 @@ def test_a_table_that_has_begun_says_that_no_event_has_its_time(
     with caplog.at_level(logging.WARNING, LOGGER.name), ingest.Pipeline(
         log, lpma.Graph(device="cpu"), records=table
     ) as stream:  # fmt: skip
-        for more in ({}, {}, {"ts_ms": 5}, {}):
+        for ts_ms in (None, None, 5, None):
             for _ in range(2):
-                log.produce("updates", change(form, **more), key=KEY)
+                log.produce("updates", change(form, ts_ms), key=KEY)
             stream.run("end")
         assert stream.stats.absent_fields == {"updates: ts_ms": 4}
         assert stream.graph.edge(1, 2) is not None

@@ -297,11 +297,22 @@ class ChangeReader:
             return Event("d", self.key(key), row, None, True, None, time)
         return Event(op or "s", self.key(key), None, row, True, None, time)
 
-    def beside_rows(self, value: bytes) -> bytes:
-        """The fields of a record but for `before` and `after`, as an object. REQUIRES: `event` has
-        read it."""
+    def has(self, event: Event, name: str) -> bool:
+        """Whether a row that is there has a value in the column of that name, or its event such a
+        time. Raises RecordError."""
+        if name in ENVELOPE_TIMES:
+            return event.time is not None
+        return event.after is not None and event.after.get(name) not in (UNSET, None)
+
+    def fields_of(self, value: bytes) -> bytes:
+        """What a mapping may name of a record, as an object: the columns of its row, and what is
+        told of the event. REQUIRES: `event` has read it, and there is a row."""
         parts = _opened(parts_of(value))[0] or {}
-        return _joined({name: raw for name, raw in parts.items() if name not in _PARTS_OF_ROWS})
+        row = _row(parts.get("after"), NO_TYPES) if "op" in parts else None
+        if row is None:
+            return _joined(parts)
+        around = {name: raw for name, raw in parts.items() if name not in ("before", "after")}
+        return _joined(parts_of(row.data) | around)
 
     def key(self, data: bytes) -> Row | None:
         """The columns of a record's key; None if it has none. Raises RecordError."""
@@ -562,7 +573,6 @@ class ChangeReader:
 
 NO_SCHEMA: Mapping[str, Types] = {}
 _OF_ROWS = ("c", "r", "u", "s")  # a row is there afterwards
-_PARTS_OF_ROWS = ("before", "after")
 _WITHOUT_AFTER = {
     "mongodb": "an update without `after`: set capture.mode=change_streams_update_full",
 }
