@@ -17,7 +17,7 @@ def status_of(error: BaseException) -> int:
     import sqlite3
 
     from lpma.dependencies import MissingPackage
-    from lpma.errors import FormatError
+    from lpma.errors import FormatError, SnapshotTooLarge
 
     from .. import errors
     from ._targets import TargetError
@@ -28,6 +28,6 @@ def status_of(error: BaseException) -> int:
         return FAILED  # a disk that is full, or does not answer
     lasting = (
         TargetError, errors.SourceError, errors.CheckpointError, errors.PipelineError,
-        errors.EpochsUsedUp, MissingPackage, FormatError,
+        errors.EpochsUsedUp, MissingPackage, FormatError, SnapshotTooLarge,
     )  # fmt: skip
     return NEEDS_A_PERSON if isinstance(error, lasting) else FAILED

@@ -48,7 +48,7 @@ class Csr:
     ids: Array | None
     added: Array | None
     names: FrozenNames | None
-    left: int | None = None  # of older pickles, too
+    left: int | None
     views: dict[str, Any] = field(init=False, repr=False)  # derived, cached by algorithms
 
     def __init__(
@@ -285,6 +285,7 @@ class _HandedOut:
         return vars(s).setdefault(self._name, given)
 
 
+Csr.left = None  # what was pickled by an earlier release says nothing of it
 for _column in columns.ALL:
     setattr(Csr, f"_{_column.name}", MadeLate(f"_{_column.name}"))
     setattr(Csr, _column.name, _HandedOut(_column.name, _column.doc))

@@ -211,7 +211,7 @@ def test_a_table_that_has_begun_says_that_no_event_has_its_time(
                 log.produce("updates", change(form, ts_ms), key=KEY)
             stream.run("end")
         assert stream.stats.absent_fields == {"updates: ts_ms": 4}
-        assert stream.graph.edge(1, 2) is not None
+        assert stream.graph.num_edges == 1
     told = [r.msg for r in caplog.records if str(r.msg).startswith("field absent")]
     assert len(told) == 1
 
@@ -236,9 +236,8 @@ def test_a_table_of_vertices_has_no_weight(log: ingest.SqliteLog) -> None:
     for value in (change("envelope"), change("envelope"), b"bad", change("flattened")):
         log.produce("updates", value, key=b'{"a": 1}')
     for polled in (1, 100):
-        with ingest.Pipeline(
-            log, lpma.Graph(device="cpu"), records=table, poll_records=polled
-        ) as stream:
+        graph = lpma.Graph(device="cpu")
+        with ingest.Pipeline(log, graph, records=table, poll_records=polled) as stream:
             stream.run("end")
             assert [letter.offset for letter in stream.outputs.kept] == [2]
-            assert stream.graph.has_vertices(1)
+            assert graph.has_vertices(1)

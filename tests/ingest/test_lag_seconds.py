@@ -81,7 +81,8 @@ def test_times_follow_the_positions(
     runs: list[tuple[int, bool]], cuts: list[int], knows: bool
 ) -> None:
     """The oracle has the time of every record, 100 ms apart, or that of the last one of a run."""
-    times, known, offset = WrittenTimes(), {}, 0
+    times, offset = WrittenTimes(), 0
+    known: dict[int, int] = {}  # by how many records are before, when the last of them was written
     waits: list[int] = []  # since when each record would wait, if it were the first
     for count, has_times in runs:
         of_each = np.arange(offset, offset + count) * 100 + 100

@@ -18,7 +18,7 @@ from ingest.cli._status import FAILED, NEEDS_A_PERSON, status_of
 from ingest.cli._targets import TargetError
 from ingest.sources.base import TopicsDiffer
 from lpma.dependencies import MissingPackage
-from lpma.errors import OutOfMemory
+from lpma.errors import OutOfMemory, SnapshotTooLarge
 from tests.support.command_line import run
 
 
@@ -33,7 +33,7 @@ LASTING = [
     errors.RewrittenError("x"), TopicsDiffer("x"), errors.JournalError("x"),
     errors.CheckpointError("x"), errors.SourceError("x"), errors.PipelineError("x"),
     errors.UnknownSetting("x"), errors.VertexLimitError("x"), errors.EpochsUsedUp("x"),
-    MissingPackage("x"), lpma.FormatError("x"),
+    MissingPackage("x"), lpma.FormatError("x"), SnapshotTooLarge("x"),
 ]  # fmt: skip
 PASSING = [
     errors.AwayError("x"), errors.LockedError("x"), FULL, OutOfMemory("x"), MemoryError(),

@@ -124,7 +124,7 @@ def test_what_an_event_does(
          b'{"id": 7}', "binlog_row_image"),
         (BY_ID, flat(__op="u"), b'{"id": 7}', "ExtractNewRecordState"),
         (BY_ID, event("c", None, {**ROW, "who": UNAVAILABLE}), b'{"id": 7}', "not in the log"),
-        (BY_ID, event("u", ROW, {**ROW, "w": UNAVAILABLE}, source={"connector": "oracle"}),
+        (BY_ID, event("u", None, {**ROW, "w": UNAVAILABLE}, source={"connector": "oracle"}),
          b'{"id": 7}', "SUPPLEMENTAL.*ReselectColumnsPostProcessor$"),
         (FOLLOWS, event("c", None, {"who": 1, "whom": 2}), KEY, "w: the row has no such column"),
         (FOLLOWS, event("c", None, {**ROW, "w": "AfQ="}), KEY, "decimal.handling.mode"),

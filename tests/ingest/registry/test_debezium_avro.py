@@ -94,7 +94,7 @@ def test_what_the_mapping_names_and_no_record_has(
     ann = row(1, "ann", "bob", 150)
     content = {"before": None, "after": ann, "op": "c", "ts_ms": 7,
                "source": {"connector": "postgresql", "ts_ms": 6}}  # fmt: skip
-    table = Debezium(Fields("payer", "payee", **fields), on_repeat="last")
+    table = Debezium(Fields("payer", "payee", **fields), on_repeat="sum")
     with served() as registry, SqliteLog(tmp_path / "log") as log:
         value, key = registry.add(ROW if flat else ENVELOPE), registry.add(KEY, subject="k")
         told = avro(ROW, ann) if flat else avro(ENVELOPE, content)
