@@ -184,7 +184,7 @@ class Snapshot(Csr):
         """pyarrow.Table with one row per edge: `src`, `dst` (ids, or names), `weight`, `time`.
         Where names are integers and text, both are text, and `src_number` and `dst_number` say
         which are integers. The schema's metadata has lpma.directed, lpma.rows, lpma.vertices (those
-        present), lpma.version, lpma.time and, if it is not None, lpma.left. Raises MissingPackage.
+        present), lpma.version, lpma.time and, unless it is None, `left`. Raises MissingPackage.
 
         >>> g = lpma.Graph(device="cpu", times=False)
         >>> g.insert(1, 2, weight=0.5)
