@@ -15,6 +15,7 @@ def status_of(error: BaseException) -> int:
     """NEEDS_A_PERSON of an error that the same command would end with again; FAILED where it may
     pass, or that is not known."""
     import sqlite3
+    import ssl
 
     from lpma.dependencies import MissingPackage
     from lpma.errors import FormatError, SnapshotTooLarge
@@ -24,7 +25,9 @@ def status_of(error: BaseException) -> int:
 
     if isinstance(error, errors.AwayError | errors.LockedError):
         return FAILED
-    if isinstance(error.__cause__, OSError | MemoryError | sqlite3.OperationalError):
+    cause = error.__cause__
+    refused = isinstance(cause, PermissionError | ssl.SSLError)  # they are an OSError, too
+    if isinstance(cause, OSError | MemoryError | sqlite3.OperationalError) and not refused:
         return FAILED  # a disk that is full, or does not answer
     lasting = (
         TargetError, errors.SourceError, errors.CheckpointError, errors.PipelineError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+import ssl
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     return error
 
 
+REFUSED = PermissionError(errno.EACCES, "permission denied")
 FULL = OSError(errno.ENOSPC, "no space left on device")
 LASTING = [
     TargetError("x"), errors.AllRecordsBad("x"), errors.OffsetError("x"), errors.IdentityError("x"),
@@ -34,6 +36,7 @@ LASTING = [
     errors.CheckpointError("x"), errors.SourceError("x"), errors.PipelineError("x"),
     errors.UnknownSetting("x"), errors.VertexLimitError("x"), errors.EpochsUsedUp("x"),
     MissingPackage("x"), lpma.FormatError("x"), SnapshotTooLarge("x"),
+    caused(errors.SourceError("x"), REFUSED), caused(errors.PipelineError("x"), ssl.SSLError("x")),
 ]  # fmt: skip
 PASSING = [
     errors.AwayError("x"), errors.LockedError("x"), FULL, OutOfMemory("x"), MemoryError(),
