@@ -286,16 +286,19 @@ def fields_of(records: Records, topic: str) -> Fields | None:
     return found if isinstance(found, Fields) else None
 
 
-def mapping_of(records: Records, topic: str) -> Fields | None:
-    """The same, and the mapping of the columns of a table whose changes `topic` has."""
-    found = records_of(records, topic)
-    return found.fields if isinstance(found, Debezium) else fields_of(records, topic)
-
-
 def remembers_rows(records: Records) -> bool:
     """Whether the rows of a table are remembered, for their sums."""
     every = records.values() if isinstance(records, Mapping) else (records,)
     return any(isinstance(each, Debezium) and each.on_repeat == "sum" for each in every)
+
+
+def mapping_of(records: Records, topic: str) -> Fields | None:
+    """The mapping of the records of `topic`, or of the columns of its table; None: its records are
+    in our own forms."""
+    found = records_of(records, topic)
+    if isinstance(found, Debezium):
+        return found.fields
+    return found if isinstance(found, Fields) else None
 
 
 def shares_sums(records: Records, topics: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -4,7 +4,7 @@ from .batch.builder import Batch, pinned_batch
 from .batch.columns import Columns, Kind
 from .compilation import compile
 from .engine.answers import Answers
-from .engine.net import Change, NetChanges, Watch
+from .engine.net import Watch
 from .errors import (
     AnswersTooLarge,
     BatchError,
@@ -25,7 +25,7 @@ from .interop.frames import from_dataframe
 from .interop.graphs import from_igraph, from_networkx
 from .interop.matrices import from_edge_index, from_scipy
 from .pma.counters import Stats, Unchanged
-from .results import Changes, Edge, Edges, Neighbors
+from .results import Change, Changes, Edge, Edges, Neighbors, NetChanges
 from .snapshot.snapshot import Snapshot
 
 __version__ = "0.1.0"

@@ -49,6 +49,7 @@ from .engine.stores import Stores
 from .engine.touched import net_changes, touched
 from .engine.vertices import ById, ByName, check_taken, is_one, new_names
 from .errors import BatchError
+from .file.atomic import atomic_write
 from .options import Options
 from .pma.counters import Stats, Unchanged, expired_of, unchanged_of
 from .results import Changes, Edge, Edges, Neighbors, TouchedEdges
@@ -595,8 +596,9 @@ class Graph:
         return read(capture.begin_snapshot, self._stores, names, compact, max_bytes, view, read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph to one file, atomically. Raises PathError if `path` cannot be written,
-        and OSError if the disk fails. See container.py for the format.
+        """Write the graph to one file, atomically. Other threads that use the graph wait until it
+        is written: `image` lets them go on earlier, at the cost of a copy. Raises PathError if
+        `path` cannot be written, and OSError if the disk fails. See container.py for the format.
 
         >>> import tempfile
         >>> g = lpma.Graph(device="cpu")
@@ -606,7 +608,9 @@ class Graph:
         ...     lpma.Graph.load(f"{directory}/g.lpma", device="cpu").num_edges
         1
         """
-        self.image().save(os.fsdecode(argument_path(path, "path")))
+        names = self.names
+        with atomic_write(os.fsdecode(argument_path(path, "path"))) as file:
+            self._lock.read(image.write, self._stores, self._options, names, file)
 
     def image(self, old: Image | None = None) -> Image:
         """What `save` would write now, copied to the host: `image.save(path)` may be called later,

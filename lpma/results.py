@@ -1,4 +1,5 @@
-"""What queries return: columns of answers, with one row or one range of rows per query.
+"""What queries return: columns of answers, with one row or one range of rows per query; and what a
+batch changed.
 
 The arrays lie where the graph does: NumPy's on the CPU, CuPy's on a CUDA device.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -155,3 +157,60 @@ class TouchedEdges:
     there: Array
     version: int
     num_rows: int
+
+
+class Change(IntEnum):
+    """How an edge or a vertex differs from what it was.
+
+    >>> lpma.Change.REMOVED
+    <Change.REMOVED: 1>
+    """
+
+    INSERTED = 0
+    REMOVED = 1
+    VERTEX_ADDED = 2  # by itself: it stays without an edge
+    VERTEX_REMOVED = 3
+    CHANGED = 4  # its weight, its time, or both
+
+
+NetRows = tuple[Array, Array, Array, Array | None, Array | None]  # columns of NetChanges
+
+
+@dataclass(frozen=True)
+class NetChanges:
+    """What the batch that led to `version` changed, on the host: first the vertices that were
+    removed, then all else by rising (src, dst). An undirected edge is listed once, src <= dst.
+
+    change   uint8[n]: each a `Change`
+    src      uint32[n]: where the edge begins; the vertex
+    dst      uint32[n]: where it ends; of a vertex, this vertex again
+    weights  float32[n] or float64[n], that edges have now, 0 elsewhere; None: the graph has none
+    times    int64[n]: likewise
+    version  of the graph after the batch
+    time     of the last update applied to it: `Graph.time`
+    num_edges  after the batch
+    absent   a vertex without an edge to itself
+
+    >>> g, watch = lpma.Graph(device="cpu"), lpma.Watch()
+    >>> g.insert([1, 2], [2, 3], time=5)
+    >>> batch = lpma.Batch()
+    >>> batch.delete(1, 2, time=6)
+    >>> batch.insert(2, 3, time=7)
+    >>> _ = g.apply(batch, watch)
+    >>> found = watch.changes
+    >>> found.change.tolist(), found.src.tolist(), found.weights.tolist(), found.times.tolist()
+    ([1, 4], [1, 2], [0.0, 2.0], [0, 7])
+    """
+
+    change: Array
+    src: Array
+    dst: Array
+    weights: Array | None
+    times: Array | None
+    version: int
+    time: int
+    num_edges: int
+    absent: int
+
+    def __len__(self) -> int:
+        return len(self.change)

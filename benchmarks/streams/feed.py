@@ -7,8 +7,9 @@
 
 Graphs, batches and the forms of figures are those of `results.py`: rates are thousands of
 operations a second, medians of rounds in turns; `cpu` is milliseconds of processor time a batch,
-which says more on a machine that others share. For the lag the batches come four times, and those
-of the first time are left out, while the copy's process warms up. At the end a copy that followed
+which says more on a machine that others share. The first batches of each pipeline are left out,
+which pay for its buffers. For the lag the batches come four times, and those of the first time are
+left out, while the copy's process warms up. At the end a copy that followed
 the log has to be the graph.
 """
 
@@ -33,8 +34,9 @@ from ..stopwatch import Figure, WrongAnswer, median
 from ..workloads import Workload
 from .memory_source import MemorySource, refuse
 from .processes import PATIENCE_S, running
-from .results import BATCHES, LOADED, ROUNDS, SIZE, TIMED, _records
+from .results import LOADED, SIZE, TIMED, _records
 
+ROUNDS, BATCHES, WARM = 7, 28, 4
 WAYS = ("without", "function", "file", "log")
 STAGES = ("apply", "journal", "feed")
 OPTIONS: dict[str, Any] = {
@@ -43,10 +45,10 @@ OPTIONS: dict[str, Any] = {
 
 
 def feed(setting: Setting) -> Report:
-    streamed = 2 * SIZE * BATCHES
+    streamed = 2 * SIZE * (WARM + BATCHES)
     graphs = [workloads.rmat(12, 30_000, 20_000)]
     if not setting.quick:
-        timed = workloads.real(TIMED, loaded_share=2 / 3)
+        timed = workloads.real(TIMED, loaded_share=1 / 3)
         graphs = [workloads.rmat(18, LOADED, streamed), *([] if timed is None else [timed])]
     report = Report("feed", "thousand operations a second, median")
     for graph in graphs:
@@ -61,7 +63,7 @@ def _row(graph: Workload, case: str, half: bool, setting: Setting) -> Row:
     loaded, size, batches = graph.loaded, SIZE, BATCHES
     if setting.quick:
         loaded, size, batches = 30_000, 1_000, 5
-    records = list(_records(graph.src, graph.dst, loaded, size, batches, half))
+    records = list(_records(graph.src, graph.dst, loaded, size, WARM + batches, half))
     ways = [way for way in WAYS if setting.wants(way)]
     rates: dict[str, list[float]] = {way: [] for way in ways}
     spent: dict[str, list[float]] = {way: [] for way in ways}
@@ -78,7 +80,7 @@ def _row(graph: Workload, case: str, half: bool, setting: Setting) -> Row:
     if {"without", "log"} <= figures.keys():
         row["share"] = float(figures["log"]) / float(figures["without"])
         due_s = size / float(figures["log"]) / 1e3 * 2
-        lags = _lags(first, 4 * records, size, due_s)[batches:]
+        lags = _lags(first, 4 * records, size, due_s)[WARM + batches :]
         row |= {"lag": float(np.median(lags)), "lag 99 %": float(np.percentile(lags, 99))}
     row |= {f"{way} cpu": float(median(spent[way])) for way in ("without", "log") if way in spent}
     row |= {f"{name} ms": 1e3 * stages[name] / batches for name in STAGES}
@@ -98,6 +100,8 @@ def _run(
                 MemorySource(records), graph, folder / "state", batch_size=size,
                 changes=places.get(way), **OPTIONS,
             ) as pipeline:  # fmt: skip
+                warm = graph.version + WARM
+                pipeline.run(lambda stepped: stepped.graph.version >= warm)
                 before = pipeline.stats.stages.seconds()
                 started, cpu_started = time.perf_counter(), time.process_time()
                 pipeline.run("end")

@@ -33,7 +33,10 @@ from ._options import (
     KAFKA,
     KAFKA_TABLE,
     REGISTRY_TABLE,
+    Follow,
     KafkaConfig,
+    Metrics,
+    Save,
     SchemaRegistryConfig,
     SchemaRegistryUrl,
     given,
@@ -389,15 +392,12 @@ OF_SETTINGS = make_dataclass(
 class StreamOptions:
     """How the stream is run, and where its figures and its graph go."""
 
-    save: Path | None = option("outputs.save", "--save", help="Save the store here at the end.")
+    save: Save = keyed("outputs.save")
     statistics: Path | None = option(
         "outputs.statistics",
         help="Append each batch's figures here, as JSON lines.",
     )  # fmt: skip
-    metrics: str | None = option(
-        "outputs.metrics", metavar="PORT|HOST:PORT",
-        help="Serve metrics for Prometheus there; a port alone binds to loopback.",
-    )  # fmt: skip
+    metrics: Metrics = keyed("outputs.metrics")
     serve: str | None = _serve_option(
         "serve.address", "--serve", metavar="[HOST:]PORT",
         help="Serve the graph over HTTP there, with a live page; a port alone binds to loopback.",
@@ -421,9 +421,7 @@ class StreamOptions:
         "run.log_json", "--log-json", default=False,
         help="Log events to stderr, as JSON lines.",
     )  # fmt: skip
-    follow: bool = option(
-        "run.follow", "--follow", "-f", default=False, help="Wait for more at the end of a log."
-    )
+    follow: Follow = keyed("run.follow", False)
     limit: int | None = option(
         "run.limit", "--limit", min=1, help="Stop after this many operations."
     )

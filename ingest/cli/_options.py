@@ -61,6 +61,23 @@ Directed = Annotated[
         help="Whether edges have a direction. (default: directed, or what the dataset is)",
     ),
 ]  # fmt: skip
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow", "-f", show_default=False, help="Wait for more at the end of a log."
+    ),
+]  # fmt: skip
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", show_default=False, help="Save the store here at the end."),
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics", metavar="PORT|HOST:PORT", show_default=False,
+        help="Serve metrics for Prometheus there; a port alone binds to loopback.",
+    ),
+]  # fmt: skip
 KafkaConfig = Annotated[
     Path | None,
     typer.Option(

@@ -18,6 +18,7 @@ from ._console import JsonOption, Screen, report, supervised
 from ._file_options import FileOptions
 from ._ingest_report import noting
 from ._options import (
+    Follow,
     KafkaConfig,
     SchemaRegistryConfig,
     SchemaRegistryUrl,
@@ -99,7 +100,6 @@ FromTopics = Annotated[
         help="A topic of the log to read; may be repeated. (default: updates)",
     ),
 ]  # fmt: skip
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a log.")]
 
 
 @supervised

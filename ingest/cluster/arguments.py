@@ -14,7 +14,7 @@ from ..errors import ClusterError, IngestError, PipelineError, RecordError
 from ..formats.markers import marker_of
 from ..formats.msgpack import short_text
 from ..formats.records import decode_record
-from ..formats.row_reader import RowReaders, as_columns
+from ..formats.row_reader import RowReader, as_columns
 from ..sources.base import LogWriter
 from ..types import Names, Partition, Polled, Record
 
@@ -160,7 +160,7 @@ def records_of(topic: str, values: Any, names: bool) -> Iterator[Record]:
                 f"{type(value).__name__}"
             )
         polled.append(Polled(Partition(topic, 0), at, value))
-    for one in as_columns(polled, RowReaders("msgpack", names)):
+    for one in as_columns(polled, RowReader(None, names)):
         if isinstance(one.value, Columns):
             yield Record(one.value, names=Names(one.value.src, one.value.dst) if names else None)
         elif marker_of(one.value) is not None:

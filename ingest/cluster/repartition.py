@@ -36,8 +36,8 @@ from ..fields import Records, checked_records, records_to_json, remembers_rows
 from ..pipeline.outputs import Outputs
 from ..pipeline.record_reader import RecordReader
 from ..pipeline.recovery import Rereader, check_source, refuse_mirrored, refuse_named
+from ..pipeline.topics.readers import TopicReaders
 from ..registry.client import SchemaRegistry, checked_registry
-from ..registry.envelope import Envelopes
 from ..registry.schemas import Schemas, remove_schemas
 from ..settings import DeadLetterSink
 from ..sources.base import LogWriter, Source
@@ -161,9 +161,9 @@ class Repartition(Closing):
             self._sink.seq, self._sink.epoch = self._progress.seq, self._progress.epoch
             letters = sink if dead_letters is None else dead_letters
             self._outputs = Outputs(letters, None, (REPLIES,))
-            envelopes = Envelopes(self._schemas(registry, Path(checkpoint)), records)
+            self._schemas = self._schemas_of(registry, Path(checkpoint))
             self._reader = RecordReader(
-                records, names, self._progress.seen, self._outputs, envelopes=envelopes
+                TopicReaders(records, names, self._schemas), self._progress.seen, self._outputs
             )
             self._held_back: list[Polled] = []  # until their schemas are known
             self._updates = UpdateReader(self._reader, self._outputs, self._topics, self._sink)
@@ -175,7 +175,7 @@ class Repartition(Closing):
             self._file.close()
             raise
 
-    def _schemas(self, registry: SchemaRegistry | None, directory: Path) -> Schemas | None:
+    def _schemas_of(self, registry: SchemaRegistry | None, directory: Path) -> Schemas | None:
         """Those of records in Confluent's envelope; None: these are not read."""
         if not self.resumed:
             remove_schemas(directory)
@@ -231,7 +231,9 @@ class Repartition(Closing):
         if not polled and self._may_begin(wait_s):
             polled = self._read(wait_s)  # 1
         stamp = now_ms()
-        ready = self._reader.envelopes.ready(polled, stamp, wait_s)
+        ready = self._schemas is None or self._schemas.ready(
+            self._reader.topics.schema_ids(polled), stamp, wait_s
+        )
         self._held_back, polled = ([], polled) if ready else (polled, [])
         if polled:
             pending = Pending(self._progress.seq, stamp, _stretches(polled))
@@ -295,7 +297,8 @@ class Repartition(Closing):
                 check_same(
                     stretch.partition, fingerprint, fingerprint._replace(digest=stretch.digest)
                 )
-        self._reader.envelopes.wait(polled, pending.stamp)
+        if self._schemas is not None:
+            self._schemas.wait(self._reader.topics.schema_ids(polled), pending.stamp)
         self._write(polled, pending)
         self._source.seek(progress.positions)  # the reader may have read on
 

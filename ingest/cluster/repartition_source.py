@@ -32,7 +32,7 @@ from lpma.batch.columns import Columns, Kind, edge_rows
 from ..errors import CheckpointError, RecordError, SourceError
 from ..formats.markers import marker_of
 from ..formats.records import decode_record
-from ..formats.row_reader import RowReaders, as_columns, in_runs, with_names
+from ..formats.row_reader import RowReader, as_columns, in_runs, with_names
 from ..pipeline.outputs import Outputs
 from ..pipeline.record_reader import ReadRecords, RecordReader
 from ..sources.base import LogWriter, Source
@@ -53,7 +53,7 @@ class SourceTopics:
 
     def __init__(self, source: Source, directed: bool, names: bool) -> None:
         self._source, self._directed, self._names = source, directed, names
-        self._readers = RowReaders("msgpack", names)
+        self._reader = RowReader(None, names)
         self._search: Iterator[None] | None = None
         self._learn()
 
@@ -129,7 +129,7 @@ class SourceTopics:
         ends = source.end_offsets()
         while True:
             polled = source.poll_many(LOOK_RECORDS, LOOK_WAIT_S)
-            for record in as_columns(polled, self._readers):
+            for record in as_columns(polled, self._reader):
                 if record.partition.topic in self._shared and self._removes(record.value):
                     raise _removed(record.partition.topic)
             at = source.positions()

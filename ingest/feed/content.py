@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 import lpma
-from lpma import Change, NetChanges
+from lpma import NetChanges
 from lpma.batch.columns import Columns, Kind
-from lpma.pma.keys import HALF, LOW, keys_of
+from lpma.cpu import columns as host_columns
+from lpma.pma.keys import HALF, LOW
 
 from ..formats.changes import MAX_CHANGES_ROWS, EdgeChanges, GraphFacts, parts_of
 from ..types import Array
@@ -34,25 +35,18 @@ if TYPE_CHECKING:
     from lpma.names import Names
 
 PIECE = 1 << 22  # slots looked at together
-_MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB), np.uint64(0x9E3779B97F4A7C15)
 _MOST = (1 << 64) - 1
 
 
 def digest_of(keys: Array) -> int:
-    """The sum of a hash of each key, uint64[n]. The hash is that of SplitMix64 (Steele, Lea and
-    Flood, OOPSLA 2014).
+    """The sum of a hash of each key, uint64[n], modulo 2^64. The hash is that of SplitMix64
+    (Steele, Lea and Flood, OOPSLA 2014).
 
     >>> from ingest.feed.content import digest_of
     >>> digest_of(np.array([], np.uint64)), hex(digest_of(np.array([0], np.uint64)))
     (0, '0xe220a8397b1dcdaf')
     """
-    z = keys + _MIX[2]
-    z ^= z >> np.uint64(30)
-    z *= _MIX[0]
-    z ^= z >> np.uint64(27)
-    z *= _MIX[1]
-    z ^= z >> np.uint64(31)
-    return int(z.sum(dtype=np.uint64))
+    return host_columns.hash_sum(keys)
 
 
 def digest_of_graph(graph: lpma.Graph) -> int:
@@ -157,7 +151,7 @@ class FeedContent:
             assert values.graph is not None, "the first is the graph's own"
             self._digest = digest_of_graph(values.graph)
         else:
-            self._digest = (self._digest + _moved(changes)) & _MOST
+            self._digest = (self._digest + host_columns.hash_moved(changes)) & _MOST
         self._named, self._begins = max(first, values.named), False
         whole = EdgeChanges(
             run, version, 0, 1, time, self._facts, changes.time, changes.num_edges, self._digest,
@@ -167,10 +161,6 @@ class FeedContent:
 
     def _filled(self, whole: EdgeChanges, changes: NetChanges, first: int) -> EdgeChanges:
         names, src, dst = self._names, changes.src, changes.dst
-        of_vertex = (changes.change == Change.VERTEX_ADDED) | (
-            changes.change == Change.VERTEX_REMOVED
-        )
-        dst = np.where(of_vertex, src, dst)
         if names is not None:
             src, dst = names.of(src), names.of(dst)
             if self._named > first:
@@ -183,13 +173,3 @@ class FeedContent:
     def none(self, run: str, version: int, time: int) -> Any:
         """A run always says how it begins."""
         raise AssertionError("to says it")
-
-
-def _moved(changes: NetChanges) -> int:
-    """What a version adds to the digest, modulo 2^64."""
-    change = changes.change
-    of_vertex = (change == Change.VERTEX_ADDED) | (change == Change.VERTEX_REMOVED)
-    keys = keys_of(changes.src, np.where(of_vertex, LOW, changes.dst.astype(np.uint64)))
-    came = (change == Change.INSERTED) | (change == Change.VERTEX_ADDED)
-    went = (change == Change.REMOVED) | (change == Change.VERTEX_REMOVED)
-    return digest_of(keys[came]) - digest_of(keys[went])

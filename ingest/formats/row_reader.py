@@ -41,7 +41,7 @@ from lpma.names import Column, column_of
 from lpma.names.column import names_of_entries
 
 from ..errors import RecordError
-from ..fields import Fields, Records, fields_of
+from ..fields import Fields
 from ..types import MAX_TEXT_BYTES, Polled, Values
 from .kinds import FIELDS, MEANT, UPDATE_KINDS
 from .mapped import JSON, MAX_DEPTH, MAX_MAPPED_BYTES, MSGPACK, REFUSED, Codec
@@ -73,13 +73,18 @@ Decode = Callable[[bytes], Any]
 class Stretch(NamedTuple):
     """The records from `start` to `stop`: their rows; None: to be read one by one. ends: src and
     dst of each row in turn, if vertices go by names; then those of `rows` are zeros that wait for
-    the ids. producers: (source, seq) of each row, if they name them."""
+    the ids. producers: (source, seq) of each row, if they name them. changes: see `Record`."""
 
     start: int
     stop: int
     rows: Columns | None = None
     ends: Column | None = None
     producers: list[tuple[str, int]] | None = None
+    changes: int = 0
+
+    def moved(self, by: int) -> Stretch:
+        """The same where so many records come before."""
+        return self._replace(start=self.start + by, stop=self.stop + by) if by else self
 
 
 class RowReader:
@@ -240,24 +245,6 @@ def _brackets(data: Array) -> Array:
         start + np.flatnonzero((data[start : start + _BLOCK] & 0xDF) == ord("["))
         for start in range(0, len(data), _BLOCK)
     ])  # fmt: skip
-
-
-class RowReaders:
-    """The readers of the topics of a stream whose records are read so."""
-
-    def __init__(self, records: Records, names: bool) -> None:
-        self.records = records
-        self.names = names
-        self._made: dict[tuple[str, str | None], RowReader] = {}
-
-    def of(self, topic: str, fields: Fields | None = None) -> RowReader:
-        """The reader of a topic; fields: its mapping, maybe with another unit of times."""
-        key = topic, None if fields is None else fields.time_unit
-        found = self._made.get(key)
-        if found is None:
-            own = fields_of(self.records, topic) if fields is None else fields
-            found = self._made[key] = RowReader(own, self.names)
-        return found
 
 
 class RowForm(NamedTuple):
@@ -566,14 +553,14 @@ def _together(run: list[Polled]) -> Polled:
     return run[-1]._replace(offset=run[0].offset, value=values, key=b"")
 
 
-def as_columns(polled: Sequence[Polled], readers: RowReaders) -> Iterator[Polled]:
+def as_columns(polled: Sequence[Polled], reader: RowReader) -> Iterator[Polled]:
     """The same records in the same order, rows at consecutive offsets as columns, whose ends are
     names if the vertices go by these. Rows that name their producers stay by themselves."""
     for run in in_runs(polled):
         if not isinstance(run.value, Values):
             yield run
             continue
-        for stretch in readers.of(run.partition.topic).stretches(run.value):
+        for stretch in reader.stretches(run.value):
             at = run.offset + stretch.start
             if stretch.rows is None or stretch.producers is not None:
                 for offset, value in enumerate(run.value[stretch.start : stretch.stop], at):

@@ -108,7 +108,7 @@ class Intake:
         self.written = WrittenTimes()  # of what is buffered, and of what was applied
         self._held: list[Entry] = []  # for the journal, while dead letters are held, too
         self._held_back: list[Polled] = []  # until their schemas are known
-        self._source = source
+        self._source, self._schemas = source, stream.schemas
         self._decoder = decoder
         self._outputs = outputs
         self._settings = settings
@@ -187,12 +187,12 @@ class Intake:
         """2 to 4, of what was polled when so many records were asked for; False: it is held back,
         until its schemas are known."""
         stamp = self._now()  # now: records were waited for
-        envelopes = self._decoder.envelopes
-        wait = SCHEMA_S if envelopes.trouble() is None else AWAY_S
-        ready = envelopes.ready(polled, stamp, wait)
-        self._held_back = [] if ready else polled
-        if not ready:
-            return False
+        self._held_back = []
+        if (schemas := self._schemas) is not None:
+            wait = SCHEMA_S if schemas.trouble() is None else AWAY_S
+            if not schemas.ready(self._decoder.reader.topics.schema_ids(polled), stamp, wait):
+                self._held_back = polled
+                return False
         runs = list(in_runs(polled))
         # A caller that reads to an end wants every query answered, however many there are.
         records = sum(run.records for run in runs)
@@ -324,8 +324,9 @@ class Intake:
             check_same(chunk.partition, found, RecordFingerprint(chunk.last, chunk.digest))
         if found is not None:
             self.fingerprints[chunk.partition] = found
-        with self._stages.poll:
-            self._decoder.envelopes.wait(polled, chunk.stamp)
+        if self._schemas is not None:
+            with self._stages.poll:
+                self._schemas.wait(self._decoder.reader.topics.schema_ids(polled), chunk.stamp)
         self._buffer(list(in_runs(polled)), chunk.stamp, (chunk.partition,) if chunk.shed else ())
 
     def cut_again(self, cut: Cut) -> StreamBatch:

@@ -29,11 +29,14 @@ from msgspec import Raw
 
 from ..errors import RecordError
 from ..events import log_event
-from ..fields import Debezium, Fields, Records, mapping_of, records_of
-from ..formats.debezium.changes import ChangeReader, Event
+from ..fields import Fields
+from ..formats.debezium.changes import Event
 from ..formats.mapped import MAX_MAPPED_BYTES, REFUSED, Codec, codec_of
-from ..registry.envelope import Envelopes, id_of
+from ..registry.envelope import id_of
 from ..types import Polled, Rejected, Values
+from .topics.base import TopicReader
+from .topics.rows import RowTopic
+from .topics.tables import TableTopic
 
 JUDGED = 1000  # records without a field, before it is told
 PATIENCE_S = 30.0  # since the first of fewer
@@ -61,37 +64,32 @@ class Absent(NamedTuple):
 class MappedFields:
     """Which fields of the mappings no record had so far, since this start."""
 
-    def __init__(
-        self, records: Records, envelopes: Envelopes, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.counts: Counter[str] = Counter()  # records without it, by "topic: field", once told
-        self._records = records
-        self._envelopes = envelopes
-        self._missing: dict[str, dict[str, str]] = {}  # by topic: field → role
-        self._tables: dict[str, ChangeReader] = {}  # by topic
-        self._looked: Counter[str] = Counter()  # records of a mapping, by topic
         self._clock = clock  # seconds
+        self._missing: dict[str, dict[str, str]] = {}  # by topic: field → role
+        self._looked: Counter[str] = Counter()  # records of a mapping, by topic
         self._since: dict[str, float] = {}  # when the first of them was looked at, until it is told
         self._told: set[str] = set()  # topics
         self._found: dict[str, dict[str, None]] = defaultdict(dict)  # what they have, by topic
 
-    def look(self, polled: Polled, stamp: int) -> None:
-        """See which fields these records have. Says once of a field that none of JUDGED has."""
-        topic = polled.partition.topic
-        fields = mapping_of(self._records, topic)
-        if fields is None:
+    def look(self, reader: TopicReader, polled: Polled, stamp: int) -> None:
+        """See which fields these records have. Says once of a field that none of JUDGED has.
+        reader: of their topic."""
+        if not isinstance(reader, RowTopic | TableTopic):
             return
+        topic = polled.partition.topic
         missing = self._missing.get(topic)
         if missing is None:
-            missing = self._missing[topic] = self._optional(topic, fields)
+            missing = self._missing[topic] = _optional(reader)
         if not missing or isinstance(polled.value, Rejected):
             return
         is_told = self._looked[topic] >= JUDGED
         if isinstance(polled.value, Values):
             count = len(polled.value)
-            if is_told and topic in self._tables:
+            if is_told and isinstance(reader, TableTopic):
                 if id_of(last := polled.value[count - 1]) is None:
-                    self._look(topic, last, fields, missing, stamp)
+                    self._look(reader, topic, last, missing, stamp)
                     self._count(topic, missing, count - 1)
                 return
             if is_told and not _may_have(polled.value.data, missing):
@@ -106,16 +104,7 @@ class MappedFields:
             if not missing:
                 return
             if not (is_told and id_of(value) is not None):
-                self._look(topic, value, fields, missing, stamp)
-
-    def _optional(self, topic: str, fields: Fields) -> dict[str, str]:
-        """The fields of a topic's mapping that records may lack: field → role."""
-        table = records_of(self._records, topic)
-        if isinstance(table, Debezium):
-            self._tables[topic] = ChangeReader(table, names=True, topic=topic)
-            if table.are_vertices:
-                return {} if fields.time is None else {str(fields.time): "time"}
-        return {name: role for role, name in fields.named().items() if role not in _REQUIRED}
+                self._look(reader, topic, value, missing, stamp)
 
     def tell(self) -> None:
         """Say of a field that none of the records has which came in PATIENCE_S. To be called now
@@ -146,26 +135,24 @@ class MappedFields:
         return Absent(topic, role, field, self._looked[topic], (*self._found[topic],))
 
     def _look(
-        self, topic: str, value: bytes, fields: Fields, missing: dict[str, str], stamp: int
-    ) -> None:
-        """At one record. A bad one, and one in our own forms, says nothing."""
-        table = self._tables.get(topic)
+        self, reader: RowTopic | TableTopic, topic: str, value: bytes, missing: dict[str, str],
+        stamp: int,
+    ) -> None:  # fmt: skip
+        """At one record. A bad one, one in our own forms and one about no row say nothing."""
         try:
-            if (id := id_of(value)) is not None:
-                is_whole = table is not None
-                value = self._envelopes.unwrapping(topic, id, stamp, whole=is_whole).one(value)
-            codec = codec_of(value, fields)
+            value, fields = reader.envelope.inner(value, stamp)
+            codec = None if fields is None else codec_of(value, fields)
             if codec is None or len(value) > MAX_MAPPED_BYTES:
                 return
             codec.check_depth(value)
-            if table is None:
-                there = [name for name in missing if codec.find(value, name) != codec.null]
-            else:
-                event = table.event(value, b"")
+            if isinstance(reader, TableTopic):
+                event = reader.reader.event(value, b"")
                 if not isinstance(event, Event) or event.after is None:
                     return
-                there = [name for name in missing if table.has(event, name)]
-                value = table.fields_of(value)
+                there = [name for name in missing if reader.reader.has(event, name)]
+                value = reader.reader.fields_of(value)
+            else:
+                there = [name for name in missing if codec.find(value, name) != codec.null]
         except RecordError:
             return
         for name in there:
@@ -182,6 +169,21 @@ class MappedFields:
             self._tell(topic, missing)
         else:
             self._since.setdefault(topic, self._clock())
+
+
+def _optional(reader: RowTopic | TableTopic) -> dict[str, str]:
+    """The fields of a topic's mapping that records may lack: field → role."""
+    fields: Fields | None
+    if isinstance(reader, RowTopic):
+        fields = reader.fields
+    else:
+        table = reader.reader.table
+        fields = table.fields
+        if table.are_vertices:  # which have no weight
+            return {} if fields.time is None else {str(fields.time): "time"}
+    if fields is None:
+        return {}
+    return {name: role for role, name in fields.named().items() if role not in _REQUIRED}
 
 
 def _may_have(data: bytes, fields: Iterable[str]) -> bool:

@@ -39,7 +39,6 @@ from ..errors import RecordError, VertexLimitError
 from ..formats.encode import encode_record
 from ..formats.msgpack import has_expiry
 from ..formats.times import UNITS, column_from_ms, unit_of
-from ..registry.envelope import Envelopes
 from ..settings import RecordSettings, Settings
 from ..state.checkpoint import State
 from ..state.stream_state import StreamState
@@ -47,6 +46,7 @@ from ..types import NO_UPDATES, Directions, Name, Names, Partition, Polled, Quer
 from .batching import BufferedRows, Refusal, newest_event
 from .outputs import FirstRecords, Outputs
 from .record_reader import ReadRecords, RecordReader
+from .topics.readers import TopicReaders
 from .windows import NO_TIMES, Lateness, event_times, width_of
 
 RETRY_AFTER_MS = 200  # suggested to a query that arrived while too many were waiting
@@ -143,12 +143,13 @@ class RecordDecoder:
         self._outputs = outputs
         self._first = first or FirstRecords(0, outputs)
         self._vertices = stream.vertices
-        self.envelopes = Envelopes(stream.schemas, settings.records)
-        self.reader = RecordReader(
-            settings.records, settings.names, state.producers, outputs, self._first,
-            self._check_served, self.envelopes, stream.rows, stream.is_of_one_topic,
+        topics = TopicReaders(
+            settings.records, settings.names, stream.schemas, stream.rows, stream.is_of_one_topic,
             stream.source.decoder,
         )  # fmt: skip
+        self.reader = RecordReader(
+            topics, state.producers, outputs, self._first, self._check_served
+        )
         self._lateness = lateness_of(settings, state.newest)  # None: no row is ever late
         self._done = {p: position for p, position in state.positions.items() if position.row}
 
@@ -206,7 +207,7 @@ class RecordDecoder:
         batch = batch.rows(done, len(batch))
         return BufferedRows(
             partition, offset, stamp, batch, row=done, producer=producer, newest=newest,
-            is_change=record.is_change, changes=read.changes, closes=record.closes,
+            is_change=record.is_change, changes=record.changes, closes=record.closes,
         )  # fmt: skip
 
     def _bounded_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
@@ -252,14 +253,14 @@ class RecordDecoder:
             return
         yield BufferedRows(
             read.partition, read.offset, stamp, batch, counts_rows=True,
-            producers=read.producers, newest=newest, changes=read.changes,
+            producers=read.producers, newest=newest, changes=read.record.changes,
         )  # fmt: skip
 
     def _left_out(self, read: ReadRecords, stamp: int, reason: str, kind: str) -> BufferedRows:
         """A row becomes a dead letter; the piece that it leaves."""
         self.reader.reject(read.partition, read.offset, reason, read.value, kind)
         return BufferedRows(
-            read.partition, read.offset, stamp, producer=read.producer, changes=read.changes
+            read.partition, read.offset, stamp, producer=read.producer, changes=read.record.changes
         )
 
     def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:

@@ -129,7 +129,7 @@ class PipelineStats:
     def skipped(self) -> Counter[str]:
         """Records of Debezium that are about no row, by what they are: "tombstone", "heartbeat",
         "transaction", "schema change" or "message"."""
-        return Counter(self._decoder.reader.skipped)
+        return Counter(self._decoder.reader.topics.skipped)
 
     @property
     def expired(self) -> int:
@@ -189,4 +189,5 @@ class PipelineStats:
         for publisher in (self._results.publisher, self._feed.publisher):
             if publisher is not None and (trouble := publisher.trouble()) is not None:
                 return trouble
-        return self._outputs.trouble() or self._decoder.envelopes.trouble()
+        schemas = self._stream.schemas
+        return self._outputs.trouble() or (None if schemas is None else schemas.trouble())

@@ -19,7 +19,7 @@ Requires that `Schemas.ready` has been asked about the ids that are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,11 +27,12 @@ import msgspec.structs
 import numpy as np
 
 from ..errors import RecordError
-from ..fields import Debezium, Fields, Records, mapping_of, records_of
+from ..fields import Fields
 from ..formats.mapped import MAX_MAPPED_BYTES
 from ..formats.row_reader import PlainRows
 from ..types import Array, Polled, Values
-from .avro import AvroReader, SchemaError, Type, parse
+from .avro import AvroReader, SchemaError, parse
+from .client import Schema
 from .schemas import Schemas
 
 HEADER_BYTES = 5
@@ -74,84 +75,68 @@ def _ids(values: Values, within: Array) -> Array:
     return ids
 
 
-class Envelopes:
-    """Unwraps records. schemas: None: none can be; then it is said what to do."""
+class Envelope:
+    """Unwraps the records of one topic. schemas: None: no registry is known; then it is said what
+    to do. fields: the topic's mapping; None: it has none. of_table: whether these are changes of a
+    table: they have all of their fields, those of Avro as Kafka Connect writes them beside their
+    schema, and keys."""
 
-    def __init__(self, schemas: Schemas | None, records: Records) -> None:
-        self._schemas = schemas
-        self._records = records
-        self._types: dict[int, Type] = {}
-        self._made: dict[tuple[int, str, bool], Unwrapping | RecordError] = {}
+    def __init__(
+        self, schemas: Schemas | None, fields: Fields | None, *, of_table: bool = False
+    ) -> None:
+        self._schemas, self._fields, self._of_table = schemas, fields, of_table
+        self._made: dict[int, Unwrapping | RecordError] = {}
 
-    @property
-    def are_read(self) -> bool:
-        """Whether there is a registry."""
-        return self._schemas is not None
-
-    def ids_in(self, polled: Iterable[Polled]) -> set[int]:
+    def ids_in(self, polled: Polled) -> set[int]:
         """The ids of the schemas by which these are read."""
-        found: set[int] = set()
-        for one in polled:
-            topic = one.partition.topic
-            if self._schemas is None or mapping_of(self._records, topic) is None:
-                continue
-            # Keys are read of changes of a table alone; others may be any bytes.
-            has_keys = isinstance(records_of(self._records, topic), Debezium)
-            if isinstance(one.value, Values):
-                many = [one.value, *([one.value.keys] if has_keys and one.value.keys else [])]
-                ids = {part.id for values in many for part in in_stretches(values)}
-            else:
-                ids = {id_of(one.value), id_of(one.key) if has_keys else None}
-            found |= {id for id in ids if id is not None}
-        return found
+        if self._schemas is None or self._fields is None:
+            return set()
+        value = polled.value
+        # Keys are read of changes of a table alone; others may be any bytes.
+        if isinstance(value, Values):
+            many = [value, *([value.keys] if self._of_table and value.keys else [])]
+            ids = {part.id for values in many for part in in_stretches(values)}
+        else:
+            ids = {id_of(value), id_of(polled.key) if self._of_table else None}
+        return {id for id in ids if id is not None}
 
-    def ready(self, polled: Iterable[Polled], stamp: int, wait_s: float) -> bool:
-        """See `Schemas.ready`."""
-        return self._schemas is None or self._schemas.ready(self.ids_in(polled), stamp, wait_s)
+    def inner(self, value: bytes, stamp: int) -> tuple[bytes, Fields | None]:
+        """What a record holds, and the mapping that reads it; the record itself, if it is in no
+        envelope. Raises RecordError."""
+        if (id := id_of(value)) is None:
+            return value, self._fields
+        unwrapping = self.unwrapping(id, stamp)
+        return unwrapping.one(value), unwrapping.fields
 
-    def wait(self, polled: Iterable[Polled], stamp: int) -> None:
-        """See `Schemas.wait`."""
-        if self._schemas is not None:
-            self._schemas.wait(self.ids_in(polled), stamp)
-
-    def trouble(self) -> str | None:
-        """See `Schemas.trouble`."""
-        return None if self._schemas is None else self._schemas.trouble()
-
-    def unwrapping(self, topic: str, id: int, stamp: int, *, whole: bool = False) -> Unwrapping:
-        """How records of a topic with this schema are unwrapped. whole: with all of their fields,
-        those of Avro as Kafka Connect writes them beside their schema. Raises RecordError if they
-        are not."""
+    def unwrapping(self, id: int, stamp: int) -> Unwrapping:
+        """How records with this schema are unwrapped. Raises RecordError if they are not."""
         if self._schemas is None:
             raise RecordError(
                 f"this looks like Confluent's envelope, with schema {id}: give schema_registry, or "
                 "--schema-registry URL",
                 "unserved",
             )
-        fields = mapping_of(self._records, topic)
-        if fields is None:
+        if self._fields is None:
             raise RecordError(
                 "a record in Confluent's envelope is read by a mapping: say which of its fields "
                 "are what, as records=Fields(…) or --source and --target",
                 "unserved",
             )
         schema = self._schemas.of(id, stamp)
-        found = self._made.get((id, topic, whole))
+        found = self._made.get(id)
         if found is None:
             try:
-                found = self._unwrapping(schema.id, schema.kind, schema.text, schema.references,
-                                         fields, whole)  # fmt: skip
+                found = self._unwrapping(schema, self._fields)
             except SchemaError as error:
                 found = RecordError(f"schema {id}: {error}", error.kind)
-            self._made[id, topic, whole] = found
+            self._made[id] = found
         if isinstance(found, RecordError):
             raise RecordError(str(found), found.kind)
         return found
 
-    def _unwrapping(
-        self, id: int, kind: str, text: str, references: tuple[str, ...], fields: Fields,
-        whole: bool,
-    ) -> Unwrapping:  # fmt: skip
+    def _unwrapping(self, schema: Schema, fields: Fields) -> Unwrapping:
+        """Raises SchemaError."""
+        id, kind = schema.id, schema.kind
         if kind == "JSON":
             return Unwrapping(id, fields, None)
         if kind != "AVRO":
@@ -159,10 +144,8 @@ class Envelopes:
             raise SchemaError(
                 f"it is one of {name}, which is not read: JSON and Avro are", "unserved"
             )
-        if id not in self._types:
-            self._types[id] = parse(text, references)
-        of = self._types[id]
-        if whole:
+        of = parse(schema.text, schema.references)
+        if self._of_table:
             return Unwrapping(id, fields, AvroReader(of, None))
         from .avro_rows import program_of  # not above: Numba takes a third of a second to import
 

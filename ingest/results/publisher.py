@@ -37,7 +37,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -217,20 +217,28 @@ class Publisher:
 
     def publish(self, tracked: Moment, time: int) -> None:
         """Send what has changed since the last call. Raises what the sink raises."""
-        self.send(self.make(tracked, time))
+        self.send(self.make([(tracked, time)]))
 
     def is_behind(self) -> bool:
         """Whether the place holds more of the run than was made: after a replay, that the
         checkpoint is older than what was told."""
         return self.published is not None and self.published.last_sent[0] < self._held[0]
 
-    def make(self, tracked: Moment, time: int) -> list[Part]:
-        """What has changed since the last call and is not in the place yet, to be sent. REQUIRES:
-        what was made before has left."""
-        if self._sink.made_anew():
-            name = os.urandom(8).hex()
-            why = "the file was moved away, or cut"
-            self._begin_run(name, tracked.version, why, replaces=True)
+    def make(self, moments: Iterable[tuple[Moment, int]]) -> list[Part]:
+        """What has changed since the last call and is not in the place yet, to be sent. moments:
+        versions in order, each with its time. REQUIRES: what was made before has left."""
+        results: list[Part] = []
+        for number, (tracked, time) in enumerate(moments):
+            if not number and self._sink.made_anew():
+                name = os.urandom(8).hex()
+                why = "the file was moved away, or cut"
+                self._begin_run(name, tracked.version, why, replaces=True)
+            results += self._made(tracked, time)
+        self.waiting = len(results)
+        return results
+
+    def _made(self, tracked: Moment, time: int) -> list[Part]:
+        """What one version changed."""
         published = self.published
         assert published is not None, "begin comes first"
         made = self._content.to(published.run, tracked.version, time, tracked.values)
@@ -239,7 +247,6 @@ class Publisher:
         self._replaces = False
         results = [result for result in made if result.place > self._held]
         self.repeats += len(made) - len(results)
-        self.waiting = len(results)
         told = made[-1].place if made else published.last_sent
         self.published = replace(
             published, records=published.records + len(made), last_sent=told,

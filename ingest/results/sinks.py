@@ -1,13 +1,13 @@
 """Where results and the edge feed go: a topic of a log, a file of JSON lines, a function. What is
 said of results here holds of the feed.
 
-A sink sends the results of one version in order and returns when they are durable, so one that is
-slow holds the stream back. `newest` says what a sink holds already: a replay after a crash passes
-over that (`publisher.py`), so a topic or a file has each result once. Where it can be looked at and
-holds less than was told, or something else behind it, a new run begins.
+A sink sends the results of a version, or of several in order, and returns when they are durable, so
+one that is slow holds the stream back. `newest` says what a sink holds already: a replay after a
+crash passes over that (`publisher.py`), so a topic or a file has each result once. Where it can be
+looked at and holds less than was told, or something else behind it, a new run begins.
 
     topic       partition 0, so that readers meet results in order. An embedded log and a Kafka take
-                those of a version in one transaction, so all or none. With Kafka a pipeline that
+                what is sent together in one transaction, so all or none. With Kafka a pipeline that
                 was taken for dead can write no more once another one goes on. A transaction that
                 fails, because brokers are away, may have been committed: so the topic is looked at
                 before its results are sent again, for as long as the log has patience. A record
@@ -32,6 +32,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -82,7 +84,8 @@ class Destination(ABC):
 
     @abstractmethod
     def send(self, results: Sequence[Any]) -> None:
-        """Send all, which are of one version; they are durable when this returns."""
+        """Send all, which are those of whole versions, in order; they are durable when this
+        returns."""
 
     def close(self) -> None:  # noqa: B027  (a function has nothing to close)
         """Release what was opened here."""
@@ -184,7 +187,7 @@ class _Topic(Destination):
         refuses cannot be cut."""
         while True:
             refused = self._max_bytes < self._form.max_bytes
-            parts = self._form.within(results, self._max_bytes) if refused else results
+            parts = list(self._cut(results)) if refused else results
             values = [self._form.encode(part) for part in parts]
             try:
                 if isinstance(self._log, LogWriter):
@@ -197,6 +200,10 @@ class _Topic(Destination):
                 if parts[largest].pieces <= 1:
                     raise
                 self._max_bytes = len(values[largest]) // 2
+
+    def _cut(self, results: Sequence[Any]) -> Iterator[Any]:
+        for _, of_version in groupby(results, attrgetter("version")):
+            yield from self._form.within(list(of_version), self._max_bytes)
 
     def close(self) -> None:
         if self._own is not None:  # the log is its owner's

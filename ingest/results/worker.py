@@ -174,7 +174,7 @@ class ResultsWorker:
             return
         self._sending.wait()  # invariant 1
         with self._stages.results:
-            made = self.publisher.make(tracked, stamp)
+            made = self.publisher.make([(tracked, stamp)])
         if made:
             self._sending.begin(partial(self._send, self.publisher, made))
 

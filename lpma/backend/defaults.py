@@ -6,14 +6,14 @@ of one beforehand are a few flags; nobody looks for methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..arrays import to_host
 from ..batch.columns import Columns
-from ..pma.keys import HALF, LOW, one_id
+from ..pma.keys import HALF, LOW, ends_of, one_id
 from ..pma.layout import NO_LEVEL, by_place
 from ..time_view import TimeView, weights_in_view
 from .values import REFUSED, Array, Single
@@ -27,6 +27,7 @@ class Defaults:
 
     is_provisional = False  # a better one may yet come: see `successor`
     overlaps = False  # batches begin before the last has ended: see overlapping.py
+    copies_in_pieces = False  # see `column_pieces`
     merges_rows = False  # a snapshot's rows may follow those of the last one: see `rows_with`
 
     def successor(self) -> Any:
@@ -48,12 +49,21 @@ class Defaults:
     def rows_with(self, *rows: Any) -> tuple[Array, Array, Array]:
         raise AssertionError("REQUIRES: merges_rows")
 
+    def column_pieces(self, segments: Any, name: str) -> Iterator[Array]:
+        raise AssertionError("REQUIRES: copies_in_pieces")
+
     beside: Any = None  # the batch that lies beside the store while its queries are answered
 
     def batch_of(self, staged: Any) -> Any:
         """The batch whose queries are asked; None outside a mixed batch."""
         assert staged is None or self.beside is not None, "REQUIRES: sort_beside"
         return None if staged is None else self.beside
+
+    def find_keys(self, segments: Any, keys: Array) -> tuple[Array, Array | None, Array | None]:
+        backend: Any = self
+        found: tuple[Array, Array | None, Array | None]
+        found = backend.find_edges(segments, None, *ends_of(keys), None)
+        return found
 
     # -- one operation at a time --------------------------------------------------------------
 

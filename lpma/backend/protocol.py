@@ -20,7 +20,7 @@ A backend serves one store and one thread at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -241,6 +241,9 @@ class Reading(Protocol[Stored, Asking]):
         ids are a caller's that nobody has looked at, `unseen`, raises BatchError if one that lies
         on a device is 2^32 - 1, which is no id. REQUIRES: then there is no batch."""
 
+    def find_keys(self, segments: Stored, keys: Array) -> SlotColumns:
+        """The same of uint64[q] keys on the host, outside a batch."""
+
     def count_neighbors(
         self, segments: Stored, staged: Asking | None, vertices: Array, limits: Array | None,
         unseen: bool = False,
@@ -362,6 +365,7 @@ class Better(Protocol):
     is_provisional: bool
     overlaps: bool  # then it is an overlapping.Overlapping
     merges_rows: bool
+    copies_in_pieces: bool
 
     def successor(self) -> Any:
         """A backend to move the store to, once there is one; None where there is none. Cheap.
@@ -374,6 +378,11 @@ class Better(Protocol):
         """Earlier rows with the changes to them merged in. keys: uint64, ascending, what changed;
         there: bool, whether each is an entry now. The third array is memory that begins with the
         indices, and that has room for as many entries again. REQUIRES: `merges_rows`."""
+
+    def column_pieces(self, segments: Any, name: str) -> Iterator[Array]:
+        """One column of what `slots` gives, "keys", "weights" or "times", piece by piece on the
+        host: each may be overwritten when the next is asked for. REQUIRES: `copies_in_pieces`; the
+        store keeps it, and is not changed meanwhile."""
 
     # One operation at a time, on plain numbers: a vertex is an id, and what is returned lies on the
     # host but for one array.

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, array_module, distinct
-from ..pma.keys import HALF, LOW, RISE, SOUND, Slots
+from ..pma.keys import HALF, LOW, RISE, SOUND, Slots, ends_of, keys_of, reversed_keys
+from ..results import Change, Edges, NetChanges, NetRows
 from .splitmix import mix
 from .threads import cuts, run_all
 
@@ -22,11 +23,13 @@ SURVEYED = 1 << 18  # slots that a thread looks at per turn
 
 def use_kernels() -> None:
     """Use the compiled kernels from now on."""
-    from . import column_kernels
+    from . import change_kernels, column_kernels
 
     use_id_kernels()
     for name in ("mark_rows", "mark_ends", "distinct_ends", "rows_by", "survey_piece"):
         globals()[name] = getattr(column_kernels, name)
+    for name in ("rising_keys", "net_rows", "hash_sum", "hash_moved"):
+        globals()[name] = getattr(change_kernels, name)
 
 
 def use_id_kernels() -> None:
@@ -82,6 +85,56 @@ def searched_rows(keys: Array, ids: Array) -> tuple[Array, Array]:
 
 
 rows_by = searched_rows
+
+
+def rising_keys(src: Array, dst: Array, directed: bool) -> Array:
+    """uint64[m]: the keys of these edges and markers in ascending order, each once; of an
+    undirected edge the lesser of its two."""
+    keys = keys_of(src, dst)
+    if not directed:
+        keys = np.minimum(keys, reversed_keys(keys))  # a marker turned round is a greater key
+    keys.sort()
+    once = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=once[1:])
+    return keys[once]
+
+
+def net_rows(keys: Array, was: Edges, now: Edges) -> NetRows:
+    """What has changed of rising keys from `was` to `now`. REQUIRES:
+    both are of one graph, on the host."""
+    other = np.zeros(len(keys), np.bool_)
+    for before, after in ((was.weights, now.weights), (was.times, now.times)):
+        if before is not None:
+            other |= before != after
+    (src, dst), is_marker = ends_of(keys), (keys & LOW) == LOW
+    gone = is_marker & was.found & ~now.found
+    # A copy that removes a vertex loses its edges, also those that are as before.
+    other |= np.isin(src, src[gone]) | np.isin(dst, src[gone])
+    differs = (was.found != now.found) | (was.found & other & ~is_marker)
+    change = np.where(now.found, np.uint8(Change.INSERTED), np.uint8(Change.REMOVED))
+    change[was.found & now.found] = Change.CHANGED
+    change[is_marker & now.found] = Change.VERTEX_ADDED
+    change[gone] = Change.VERTEX_REMOVED
+    dst = np.where(is_marker, src, dst)
+    rows = np.concatenate([np.flatnonzero(gone), np.flatnonzero(differs & ~gone)])
+    values = (None if c is None else np.where(is_marker, 0, c) for c in (now.weights, now.times))
+    weights, times = (None if c is None else c[rows] for c in values)
+    return change[rows], src[rows], dst[rows], weights, times
+
+
+def hash_moved(changes: NetChanges) -> int:
+    """What a batch adds to the `hash_sum` of all keys of its graph, modulo 2^64."""
+    change = changes.change
+    of_vertex = (change == Change.VERTEX_ADDED) | (change == Change.VERTEX_REMOVED)
+    keys = keys_of(changes.src, np.where(of_vertex, LOW, changes.dst.astype(np.uint64)))
+    came = (change == Change.INSERTED) | (change == Change.VERTEX_ADDED)
+    went = (change == Change.REMOVED) | (change == Change.VERTEX_REMOVED)
+    return (hash_sum(keys[came]) - hash_sum(keys[went])) % (1 << 64)
+
+
+def hash_sum(keys: Array) -> int:
+    """The sum of a hash of each key, modulo 2^64; the same on every machine."""
+    return int(mix(keys, np.uint64(0)).sum(dtype=np.uint64))
 
 
 class Survey:

@@ -13,74 +13,18 @@ those of them that are there after the batch are listed, too, whether they chang
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Array, array_module, to_host
+from ..arrays import Array, to_host
 from ..batch.columns import EXPIRE, REMOVE_VERTEX, Columns, Kind, edge_rows
-from ..pma.keys import HALF, LOW, ends_of, keys_of, reversed_keys
-from ..results import Edges
-from . import queries
+from ..cpu import columns as host_columns
+from ..pma.keys import LOW, ends_of, keys_of
+from ..results import Edges, NetChanges
 from .stores import Stores
 
 MAX_LOOP = 2**32 - 2  # the vertex at whose loop the search for an absent edge begins
-
-
-class Change(IntEnum):
-    """How an edge or a vertex differs from what it was.
-
-    >>> lpma.Change.REMOVED
-    <Change.REMOVED: 1>
-    """
-
-    INSERTED = 0
-    REMOVED = 1
-    VERTEX_ADDED = 2  # by itself: it stays without an edge
-    VERTEX_REMOVED = 3
-    CHANGED = 4  # its weight, its time, or both
-
-
-@dataclass(frozen=True)
-class NetChanges:
-    """What the batch that led to `version` changed, on the host: first the vertices that were
-    removed, then all else by rising (src, dst). An undirected edge is listed once, src <= dst.
-
-    change   uint8[n]: each a `Change`
-    src      uint32[n]: where the edge begins; the vertex
-    dst      uint32[n]: where it ends; 0 of vertices
-    weights  float32[n] or float64[n], that edges have now, 0 elsewhere; None: the graph has none
-    times    int64[n]: likewise
-    version  of the graph after the batch
-    time     of the last update applied to it: `Graph.time`
-    num_edges  after the batch
-    absent   a vertex without an edge to itself
-
-    >>> g, watch = lpma.Graph(device="cpu"), lpma.Watch()
-    >>> g.insert([1, 2], [2, 3], time=5)
-    >>> batch = lpma.Batch()
-    >>> batch.delete(1, 2, time=6)
-    >>> batch.insert(2, 3, time=7)
-    >>> _ = g.apply(batch, watch)
-    >>> found = watch.changes
-    >>> found.change.tolist(), found.src.tolist(), found.weights.tolist(), found.times.tolist()
-    ([1, 4], [1, 2], [0.0, 2.0], [0, 7])
-    """
-
-    change: Array
-    src: Array
-    dst: Array
-    weights: Array | None
-    times: Array | None
-    version: int
-    time: int
-    num_edges: int
-    absent: int
-
-    def __len__(self) -> int:
-        return len(self.change)
 
 
 class Watch:
@@ -94,7 +38,6 @@ class Watch:
 
     def __init__(self) -> None:
         self._keys = np.empty(0, np.uint64)
-        self._removed = self._keys  # vertices, whose edges went with them
         self._before: Edges | None = None
         self._now: Edges | None = None
         self._facts = (0, 0, 0, 0)  # the last fields of NetChanges
@@ -103,7 +46,7 @@ class Watch:
         """Note the state of all that a batch may change. implied: the keys of edges that go with
         vertices. REQUIRES: nothing of it is applied, and its expiries are expanded."""
         stores.finish_pending()
-        self._keys, self._removed = _named_keys(columns, implied, stores.directed)
+        self._keys = _named_keys(columns, implied, stores.directed)
         self._before = _states(stores, self._keys)
 
     def finish(self, stores: Stores) -> None:
@@ -123,69 +66,26 @@ class Watch:
     def changes(self) -> NetChanges:
         """What has changed, worked out when it is asked for first: by any thread, and while the
         graph goes on."""
-        keys, now = self._keys, self._now
+        was, now = self._before, self._now
+        assert was is not None, "look comes first"
         assert now is not None, "the batch comes first"
-        change, which = _compared(keys, self._before, now, self._removed)
-        src, dst = ends_of(keys[which])
-        weights, times = (None if c is None else c[which] for c in (now.weights, now.times))
-        of_vertex = (change == Change.VERTEX_ADDED) | (change == Change.VERTEX_REMOVED)
-        dst[of_vertex] = 0
-        if weights is not None:
-            weights[of_vertex] = 0
-        return NetChanges(change, src, dst, weights, times, *self._facts)
+        return NetChanges(*host_columns.net_rows(self._keys, was, now), *self._facts)
 
 
-def _named_keys(columns: Columns, implied: Array | None, directed: bool) -> tuple[Array, Array]:
-    """(the keys that a batch may change, rising, each once; the vertices that it removes)."""
+def _named_keys(columns: Columns, implied: Array | None, directed: bool) -> Array:
+    """The keys that a batch may change, rising, each once."""
     kind, src, dst = columns.kind, to_host(columns.src), to_host(columns.dst)
-    removed = np.empty(0, np.uint32)
-    if columns.edges_only and columns.one_kind is not None:
-        keys = keys_of(src, dst)
-    else:
+    if not columns.edges_only or columns.one_kind is None:
         of_edges = edge_rows(kind) | (kind == EXPIRE)
-        keys = keys_of(src[of_edges], dst[of_edges])
-    if not directed:
-        keys = np.minimum(keys, reversed_keys(keys))
-    if not columns.edges_only:
-        removed = np.unique(src[kind == REMOVE_VERTEX])
         of_vertices = (kind == Kind.ADD_VERTEX) | (kind == REMOVE_VERTEX)
-        keys = np.concatenate([keys, keys_of(src[of_vertices], LOW)])
-    if implied is not None and len(implied):
-        gone = to_host(implied)
-        keys = np.concatenate([keys, gone if directed else np.minimum(gone, reversed_keys(gone))])
-    keys.sort()
-    once = np.ones(len(keys), np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=once[1:])
-    return keys[once], removed
+        vertices, ends = src[of_vertices], (src[of_edges], dst[of_edges])
+        markers = np.full(len(vertices), LOW, np.uint32)
+        more = ends_of(np.empty(0, np.uint64) if implied is None else to_host(implied))
+        src, dst = map(np.concatenate, zip(ends, (vertices, markers), more, strict=True))
+    return host_columns.rising_keys(src, dst, directed)
 
 
 def _states(stores: Stores, keys: Array) -> Edges:
     """Of each key whether it is there, with its weight and its time; on the host."""
-    xp = array_module(stores.out.segments.counts)
-    src, dst = ends_of(xp.asarray(keys))
-    return queries.edges(stores.out, None, src, dst, None).with_columns(to_host)
-
-
-def _compared(keys: Array, was: Edges | None, now: Edges, removed: Array) -> tuple[Array, Array]:
-    """(how keys differ, uint8[n]; which of them do, markers that are gone first)."""
-    assert was is not None, "look comes first"
-    differs = was.found != now.found
-    both = was.found & now.found
-    is_marker = (keys & LOW) == LOW
-    values = np.zeros(len(keys), np.bool_)
-    for before, after in ((was.weights, now.weights), (was.times, now.times)):
-        if before is not None and after is not None:
-            values |= before != after
-    values &= both & ~is_marker
-    gone = is_marker & was.found & ~now.found
-    if gone.any():
-        src, dst = ends_of(keys)
-        vertices = (keys[gone] >> HALF).astype(np.uint32)
-        values |= now.found & ~is_marker & (np.isin(src, vertices) | np.isin(dst, vertices))
-    change = np.where(now.found, np.uint8(Change.INSERTED), np.uint8(Change.REMOVED))
-    change[values & was.found] = Change.CHANGED
-    change[is_marker & now.found] = Change.VERTEX_ADDED
-    change[gone] = Change.VERTEX_REMOVED
-    rest = (differs | values) & ~gone
-    which = np.concatenate([np.flatnonzero(gone), np.flatnonzero(rest)])
-    return change[which], which
+    found = Edges(*stores.out.backend.find_keys(stores.out.segments, keys))
+    return found.with_columns(to_host)

@@ -33,6 +33,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -62,8 +63,24 @@ PIECE_ROWS = 1 << 17  # of each column: they fit the cache of a core
 _POLYNOMIAL = 0xEDB88320  # of CRC-32; bit 31 is the coefficient of x^0
 
 
-def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, Array]) -> None:
-    """Write to an open file, whose `write` takes everything or raises. Columns may have any byte
+@dataclass(frozen=True)
+class Pieces:
+    """A column that is made as it is written: `made()` gives its entries, piece by piece. A piece
+    is written before the next is made, which may have its memory."""
+
+    dtype: np.dtype[Any]
+    length: int
+    made: Callable[[], Iterator[Array]]
+    ndim = 1
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def write_to(
+    file: Writable, header: Mapping[str, Value], columns: Mapping[str, Array | Pieces]
+) -> None:
+    """Write to an open file, whose `write` takes everything or raises. Arrays may have any byte
     order and stride. Raises ValueError on what the format cannot hold."""
     listed = [(name, _dtype_name(name, column), len(column)) for name, column in columns.items()]
     for key, value in header.items():
@@ -76,10 +93,13 @@ def write_to(file: Writable, header: Mapping[str, Value], columns: Mapping[str, 
     with ThreadPoolExecutor(1) as beside:
         file.write(prefix + _CRC.pack(zlib.crc32(prefix)) + encoded)
         for (_, dtype, _), column in zip(listed, columns.values(), strict=True):
-            content = np.ascontiguousarray(column, _little_endian(dtype)).view(np.uint8).data
-            crc = beside.submit(zlib.crc32, content)
-            file.write(content)
-            file.write(_CRC.pack(crc.result()))
+            crc = 0
+            for piece in column.made() if isinstance(column, Pieces) else [column]:
+                content = np.ascontiguousarray(piece, _little_endian(dtype)).view(np.uint8).data
+                grown = beside.submit(zlib.crc32, content, crc)
+                file.write(content)
+                crc = grown.result()
+            file.write(_CRC.pack(crc))
 
 
 class Column(NamedTuple):
@@ -242,7 +262,7 @@ def name_of_source(path: str | os.PathLike[str] | io.BytesIO) -> str:
     return "a pickle" if isinstance(path, io.BytesIO) else os.fspath(path)
 
 
-def _dtype_name(name: str, column: Array) -> str:
+def _dtype_name(name: str, column: Array | Pieces) -> str:
     if not isinstance(name, str):
         raise ValueError(f"column {name!r}: the name must be a str")
     if column.ndim != 1 or column.dtype.name not in DTYPES:

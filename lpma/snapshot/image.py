@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,10 +112,35 @@ def take(stores: Stores, options: Options, names: Names | None, old: Image | Non
         start = end
     keys, weights, times = columns["keys"], columns.get("weights"), columns.get("times")
     store.backend.copy_slots(store.segments, keys, weights, times)
-    facts = {"version": stores.version, "time": stores.time}
-    header = {"format": FORMAT, **options.header(), **facts}
     kept = {x: columns[x] for x in COLUMNS if x in columns}
-    return Image(header, kept | ({} if names is None else names.image().columns()), memory)
+    return Image(
+        _header_of(stores, options),
+        kept | ({} if names is None else names.image().columns()),
+        memory,
+    )
+
+
+def write(stores: Stores, options: Options, names: Names | None, file: Writable) -> None:
+    """Write to an open file what `take` would copy; piece by piece, so that it takes no memory,
+    where the backend can. The caller holds the graph's lock."""
+    store = stores.out
+    if not store.backend.copies_in_pieces:
+        take(stores, options, names, None).write(file)
+        return
+    columns: dict[str, Array | container.Pieces] = {
+        name: container.Pieces(
+            dtype, store.num_slots, partial(store.backend.column_pieces, store.segments, name)
+        )
+        for name, dtype in _dtypes_of(options).items()
+    }
+    columns |= {} if names is None else names.image().columns()
+    container.write_to(file, _header_of(stores, options), columns)
+
+
+def _header_of(stores: Stores, options: Options) -> dict[str, Any]:
+    return {
+        "format": FORMAT, **options.header(), "version": stores.version, "time": stores.time
+    }  # fmt: skip
 
 
 def slots_of(s: Csr) -> SlotArrays:

@@ -121,3 +121,20 @@ def test_a_topic_is_summed_beside_one_that_is_not(tmp_path: Path) -> None:
             assert edges_in(graph) == {(0, 1): (20.0, 19), (7, 1): (0.5, 19)}
             assert graph.num_vertices == 5
             log.seek(dict.fromkeys(log.positions(), 0))
+
+
+def test_a_truncation_that_becomes_a_dead_letter_forgets_no_row(tmp_path: Path) -> None:
+    """A graph without times lets nothing expire, and then the rows are what they were."""
+    table = Debezium(Fields("payer", "payee", weight="amount"), on_repeat="sum")
+    row = {"payer": 0, "payee": 1, "amount": 0.5}
+    events = [record(*each) for each in (("c", 1, row), truncation, ("c", 2, row))]
+    with SqliteLog(tmp_path / "log", [TOPIC]) as log:
+        log.produce_many(TOPIC, [v for v, _ in events], keys=[k for _, k in events])
+        graph = lpma.Graph(device="cpu", times=False)
+        given: dict[str, Any] = {"records": table, "poll_records": 1}
+        with Pipeline(log, graph, **given) as pipeline:
+            pipeline.run("end")
+            assert [letter.kind for letter in pipeline.outputs.kept] == ["unserved"]
+            edge = graph.edge(0, 1)
+            assert edge is not None
+            assert edge.weight == 1.0

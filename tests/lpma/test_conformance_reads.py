@@ -16,7 +16,7 @@ from lpma.arrays import array_module, to_host
 from lpma.backend.values import FORWARD
 from lpma.batch.columns import Kind
 from lpma.pma.counters import unchanged_of
-from lpma.pma.keys import LOW
+from lpma.pma.keys import LOW, keys_of
 from lpma.time_view import Decay, TimeView, decayed
 from tests.support.oracles import ModelGraph, assert_same
 from tests.support.seam import (
@@ -119,6 +119,8 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
         assert weights is None
     else:
         assert weights.tolist() == [0 if s is None else s[0] for s in state]
+    by_keys = map(to_host, backend.find_keys(segments, keys_of(src, dst)))
+    assert_same(list(by_keys), [found, weights, times])
     rows = {u: sorted(v for x, v in model.state if x == u) for u in range(22)}
     degrees = to_host(backend.count_neighbors(segments, None, vertices, None))
     assert degrees.tolist() == [len(rows[u]) for u in range(22)]
@@ -160,6 +162,11 @@ def test_queries_and_exports(make: Make, stream: Stream, weight: str | None) -> 
     assert copied[0] is not None
     backend.copy_slots(segments, copied[0], copied[1], copied[2])
     assert_same(copied, [keys, weights, times])
+    if backend.copies_in_pieces:
+        for name, column in zip(("keys", "weights", "times"), copied, strict=True):
+            if column is not None:
+                pieces = [piece.copy() for piece in backend.column_pieces(segments, name)]
+                assert_same(np.concatenate([column[:0], *pieces]), column)
     assert_same(shape(backend, segments), before)
 
 

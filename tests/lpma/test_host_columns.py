@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lpma
 from lpma.arrays import first_not_below
-from lpma.cpu import column_kernels, columns, id_table
+from lpma.cpu import change_kernels, column_kernels, columns, id_table
+from lpma.cpu.splitmix import mix
 from lpma.pma.keys import Slots, reversed_keys
+from lpma.results import Edges
 
 Array = npt.NDArray[Any]
 
@@ -54,6 +57,87 @@ def test_long_rows_and_many_ids() -> None:
         column_kernels.rows_by(keys, ends), columns.searched_rows(keys, ends), strict=True
     ):
         assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@given(pairs=st.lists(st.tuples(ids, targets), max_size=40))
+def test_rising_keys_each_once(pairs: list[tuple[int, int]], directed: bool) -> None:
+    src, dst = np.array(pairs, np.uint32).reshape(-1, 2).T
+    ends = sorted({(u, v) if directed else (min(u, v), max(u, v)) for u, v in pairs})
+    for rising_keys in (columns.rising_keys, change_kernels.rising_keys):
+        assert rising_keys(src, dst, directed).tolist() == [u << 32 | v for u, v in ends]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_many_rising_keys(directed: bool) -> None:
+    """So many that threads share the sorting."""
+    src, dst = np.random.default_rng(5).integers(0, 3_000, (2, 200_000)).astype(np.uint32)
+    low, high = (src, dst) if directed else (np.minimum(src, dst), np.maximum(src, dst))
+    expected = np.unique(low.astype(np.uint64) << np.uint64(32) | high)
+    for rising_keys in (columns.rising_keys, change_kernels.rising_keys):
+        assert np.array_equal(rising_keys(src, dst, directed), expected)
+
+
+states = st.none() | st.tuples(st.sampled_from([0.0, 1.0, 1.5]), st.integers(0, 2))
+slots_of_two = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2, NO_ID])))
+
+
+def edges(rows: list[Any], dtype: Any, timed: bool) -> Edges:
+    found = np.array([row is not None for row in rows], np.bool_)
+    weights, times = ([0 if row is None else row[i] for row in rows] for i in range(2))
+    return Edges(
+        found, None if dtype is None else np.array(weights, dtype),
+        np.array(times, np.int64) if timed else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [None, np.float32, np.float64])
+@pytest.mark.parametrize("timed", [True, False])
+@given(pairs=slots_of_two, data=st.data())
+def test_net_rows(pairs: list[tuple[int, int]], data: Any, dtype: Any, timed: bool) -> None:
+    pairs = sorted(set(pairs))
+    was, now = (data.draw(st.lists(states, min_size=len(pairs), max_size=len(pairs)))
+                for _ in range(2))  # fmt: skip
+    removed, rest = [], []
+    gone = {u for (u, v), a, b in zip(pairs, was, now, strict=True) if v == NO_ID and a and not b}
+    for (u, v), before, after in zip(pairs, was, now, strict=True):
+        weight, time = (0, 0) if after is None or v == NO_ID else after
+        value = (0 if dtype is None else weight, time if timed else 0)
+        if v == NO_ID:
+            if before and not after:
+                removed.append((lpma.Change.VERTEX_REMOVED, u, u, 0, 0))
+            elif after and not before:
+                rest.append((lpma.Change.VERTEX_ADDED, u, u, 0, 0))
+        elif after and not before:
+            rest.append((lpma.Change.INSERTED, u, v, *value))
+        elif before and not after:
+            rest.append((lpma.Change.REMOVED, u, v, 0, 0))
+        elif before and after:
+            differs = (dtype is not None and before[0] != weight) or (timed and before[1] != time)
+            if differs or {u, v} & gone:
+                rest.append((lpma.Change.CHANGED, u, v, *value))
+    keys = np.array([u << 32 | v for u, v in pairs], np.uint64)
+    for net_rows in (columns.net_rows, change_kernels.net_rows):
+        found = net_rows(keys, *(edges(rows, dtype, timed) for rows in (was, now)))
+        change, src, dst, weights, times = found
+        assert [c.dtype.name for c in (change, src, dst)] == ["uint8", "uint32", "uint32"]
+        assert (weights is None, times is None) == (dtype is None, not timed)
+        values = [[0] * len(change) if c is None else c.tolist() for c in (weights, times)]
+        assert weights is None or weights.dtype == dtype
+        listed = list(zip(change.tolist(), src.tolist(), dst.tolist(), *values, strict=True))
+        assert listed == removed + rest
+        changes = lpma.NetChanges(*found, 1, 0, 0, 0)
+        kept = (np.array([row is not None for row in rows], np.bool_) for rows in (was, now))
+        before, after = (columns.hash_sum(keys[those]) for those in kept)
+        for hash_moved in (columns.hash_moved, change_kernels.hash_moved):
+            assert hash_moved(changes) == (after - before) % 2**64
+
+
+@given(keys=st.lists(st.integers(0, 2**64 - 1), max_size=20))
+def test_the_sum_of_hashes(keys: list[int]) -> None:
+    column = np.array(keys, np.uint64)
+    expected = sum(int(mix(np.uint64(key), np.zeros(1, np.uint64))[0]) for key in keys) % 2**64
+    assert columns.hash_sum(column) == change_kernels.hash_sum(column) == expected
 
 
 weights = st.sampled_from([0.0, 1.0, 2.5, -1.0, float("inf"), float("nan")])

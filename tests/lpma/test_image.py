@@ -13,7 +13,7 @@ from hypothesis import given
 
 import lpma
 from lpma import FormatError
-from lpma.backend.numba import allocate
+from lpma.backend.numba import allocate, export
 from lpma.snapshot.stored import StoredGraph, can_read
 from tests.lpma.conftest import every_backend
 from tests.support import containers
@@ -47,6 +47,40 @@ def test_a_graph_comes_back(
         assert getattr(loaded, name) == getattr(g, name)
     assert_same(loaded.apply(columns), model.apply(columns))
     agree(loaded, model, dense_below=1000)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"directed": False, "weight_dtype": "float64"}, {"weight_dtype": None, "names": True},
+    {"times": False, "segment_size": 64},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("edges", [0, 1, 70, 30_000])
+def test_a_graph_is_written_in_pieces_as_its_image_is(
+    path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], edges: int
+) -> None:
+    monkeypatch.setattr(export, "PIECE_SLOTS", 500)
+    monkeypatch.setattr(export, "SEGMENTS_PER_TASK", 4)
+    graph = lpma.Graph(device="cpu", **options)
+    rng = np.random.default_rng(edges)
+    src, dst = rng.integers(0, 900, (2, edges))
+    graph.insert(src, dst, rng.integers(1, 9, edges) if "weight_dtype" not in options else 1.0)
+    graph.add_vertices([5, 2_000])
+    graph.delete(src[::3], dst[::3])
+    graph.image().save(path)
+    expected = path.read_bytes()
+    graph.save(path)
+    assert path.read_bytes() == expected
+    assert lpma.Graph.load(path, "cpu").num_edges == graph.num_edges
+
+
+def test_saving_takes_no_memory_for_the_edges(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocate, "HAS_HUGE_PAGES", False)  # so that NumPy has all memory
+    graph = lpma.Graph(device="cpu")
+    graph.insert(*np.random.default_rng(5).integers(0, 1 << 18, (2, 1_200_000), np.uint32))
+    tracemalloc.start()
+    graph.save(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 3
 
 
 @pytest.mark.parametrize("options", [{}, {"directed": False}, {"predecessors": True}], ids=str)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lpma
+from lpma import Change
 from lpma.arrays import to_host
-from lpma.engine.net import Change
 from tests.lpma.conftest import every_backend
 
 VERTEX = st.integers(0, 5)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpma.backend.numba import sort
-from lpma.backend.numba.sort import CACHED_KEYS, sort_pairs
+from lpma.cpu import sort
+from lpma.cpu.sort import CACHED_KEYS, sort_pairs
 
 Array = npt.NDArray[Any]
 

@@ -23,6 +23,7 @@ from algorithms.sharded import split
 from ingest.cluster import routing
 from ingest.cluster.owners import Ownership, Spread, owners_in
 from ingest.datasets import generators
+from ingest.feed.content import digest_of_graph
 from ingest.formats import kafka_batches
 from ingest.formats.encode import encode_row, encode_updates
 from ingest.formats.records import decode
@@ -93,7 +94,9 @@ def use_store(g: lpma.Graph) -> None:
     for n in SIZES:
         for columns in _forms(rng, n):
             g.apply(columns)
-        g.apply(_mixed(rng, n, g.has_predecessors))
+        watch = lpma.Watch()
+        g.apply(_mixed(rng, n, g.has_predecessors), watch)
+        _ = watch.changes
         u, v = rng.integers(0, 2_000, (2, min(n, 5_000)))
         g.edges(u, v), g.successors(u), g.degree(u), g.has_vertices(u), g.hops(u[:20], 2)
         g.has_vertices(u), 5_000 in g  # the first call scans, the next one counts
@@ -110,6 +113,7 @@ def use_store(g: lpma.Graph) -> None:
         if g.has_times:
             g.snapshot(since=n // 16, half_life=n + 1)
     g.check()
+    digest_of_graph(g)
     with tempfile.TemporaryDirectory() as directory:
         g.save(Path(directory) / "graph")
         lpma.Graph.load(Path(directory) / "graph", "cpu").check()

@@ -3,12 +3,15 @@ of their code."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import ingest
 import lpma
 from ingest import Pipeline, SqliteLog, has_checkpoint
+from ingest.feed import writer
+from ingest.results.publisher import Publisher
 from tests.support.fed_stream import State, state_of
 from tests.support.killed_stream import make_checkpoints_steady
 from tests.support.kills import Ended, Place, run
@@ -83,15 +86,30 @@ def follow_all(log: str, checkpoint: Path, kind: str, start: Path | None) -> Sta
 
 
 def writing(
-    log: str, checkpoint: Path, kind: str, names: bool, place: Place | None = None
+    log: str, checkpoint: Path, kind: str, names: bool, waiting: int, place: Place | None = None
 ) -> Ended:
-    """`write_all` in a process of its own."""
-    return run(write_steadily, log, checkpoint, kind, names, points=OF_WRITER, place=place)
+    """`write_all` in a process of its own, where so many versions wait to be published: of more
+    than one, some are sent together, how many is for the machine to say."""
+    work = log, checkpoint, kind, names, waiting
+    return run(write_steadily, *work, points=OF_WRITER, place=place)
 
 
-def write_steadily(log: str, checkpoint: Path, kind: str, names: bool) -> None:
+def write_steadily(log: str, checkpoint: Path, kind: str, names: bool, waiting: int) -> None:
     make_checkpoints_steady(checkpoint)
+    writer.MOST_WAITING = waiting
+    if waiting > 1:
+        _send_slowly()
     write_all(log, checkpoint, kind, names)
+
+
+def _send_slowly() -> None:
+    send = Publisher.send
+
+    def slowly(self: Publisher, results: Any) -> None:
+        time.sleep(0.005)
+        send(self, results)
+
+    Publisher.send = slowly  # type: ignore[method-assign]
 
 
 def following(

@@ -19,7 +19,7 @@ from .._recent import TimeOptions, reading_weights
 from .._typer import Command, sharing
 from ..checkpoint import format_age
 from ..export import Format
-from ..run._task import check_names, show_rows
+from ..run._task import Out, Top, check_names, show_rows
 
 MARGIN_S = 10.0  # that an answer may take beyond the time-out of the work itself
 
@@ -47,10 +47,8 @@ class Algorithm(StrEnum):
 class RunOptions(TimeOptions):
     """What is done with the result of any algorithm, and how long it may take."""
 
-    top: Annotated[int, typer.Option(min=0, help="How many of the largest values to show.")] = 5
-    out: Annotated[
-        Path | None, typer.Option(help="A .npz or .csv file to write all values to.")
-    ] = None
+    top: Top = 5
+    out: Out = None
     timeout_s: Annotated[float, _timeout(600)] = 600.0
     as_json: JsonOption = False
 

@@ -41,6 +41,13 @@ Target = Annotated[
 ]
 
 
+Top = Annotated[int, typer.Option("--top", min=0, help="How many of the largest values to show.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", show_default=False, help="A .npz or .csv file to write all values to."),
+]
+
+
 @dataclass(frozen=True)
 class ReadOptions(AsOfOptions, FileOptions, ViewOptions):
     """How the graph is read, and the result printed."""
@@ -55,10 +62,8 @@ class ReadOptions(AsOfOptions, FileOptions, ViewOptions):
 class AlgorithmOptions(ReadOptions):
     """What every command takes whose algorithm gives values to vertices or edges."""
 
-    top: int = option(
-        "--top", default=5, min=0, show_default=True, help="How many of the largest values to show."
-    )
-    out: Path | None = option("--out", help="A .npz or .csv file to write all values to.")
+    top: Top = 5
+    out: Out = None
     plot: Path | None = option(
         "--plot",
         help="A .png file for a plot of the values' distribution, or of what the command names.",

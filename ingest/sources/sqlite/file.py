@@ -144,7 +144,8 @@ class LogFile:
         elif version not in (_FORMAT, _WITH_KEYS):
             mended = ": one start with write permission brings it up to date"
             raise SourceError(
-                f"{self.path}: a log of another format than {_FORMAT}{mended * (version == 1)}"
+                f"{self.path}: a log of format {version}, but this release reads {_FORMAT} and "
+                f"{_WITH_KEYS}{mended * (version == 1)}"
             )
 
     def has_keys(self, run: Execute) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...arrays import address
 from ...batch.columns import MAX_OPERATIONS, WEIGHTED, Columns, Kind
+from ...cpu.sort import sort_pairs
 from ...cpu.threads import cuts, run_all
 from ...pma.counters import REASONS, Stats
 from ...pma.strategy import TOP_DOWN
@@ -39,7 +40,6 @@ from .fused import addresses
 from .located import KeyRows, Located, StagedBatch, Touched, reported_plan, tally_of
 from .rebalance import MAX_M, WindowPlan, count_work
 from .segments import Segments
-from .sort import sort_pairs
 from .workspace import Workspace
 
 KINDS = [np.full(1, kind, np.uint8) for kind in Kind]
@@ -57,6 +57,7 @@ class NumbaBackend(Defaults):
     validates = False
     merges_rows = True
     costs = ON_CPU
+    copies_in_pieces = True
     way_out = "make the graph with a larger segment_size"
 
     empty, expand = staticmethod(segments.empty_segments), staticmethod(segments.expanded)
@@ -69,6 +70,7 @@ class NumbaBackend(Defaults):
     csr_rows, rows_with = staticmethod(export.csr_rows), staticmethod(export.rows_with)
     csr_view = staticmethod(views.csr_view)
     csr_columns, slots = staticmethod(export.csr_columns), staticmethod(export.slots)
+    column_pieces = staticmethod(export.column_pieces)
     copy_slots, host_memory = staticmethod(export.copy_columns), staticmethod(export.host_memory)
 
     def __init__(self) -> None:
@@ -280,6 +282,11 @@ class NumbaBackend(Defaults):
         limits: Array | None, unseen: bool = False,
     ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
         return reads.find_edges(segments, self.batch_of(staged), src, dst, limits)
+
+    def find_keys(
+        self, segments: Segments, keys: Array
+    ) -> tuple[Array, Array | None, Array | None]:
+        return reads.find_keys(segments, keys)
 
     def count_neighbors(
         self, segments: Segments, staged: StagedBatch | None, vertices: Array,

@@ -12,7 +12,8 @@ processor prefetches by itself. So the kernels prefetch the next segments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from .segments import Segments
 
 AHEAD = 4  # segments
 SEGMENTS_PER_TASK = 1024
+PIECE_SLOTS = 1 << 18  # of `column_pieces`: they fit a cache, with the checksum beside
 
 
 @compiled
@@ -208,6 +210,29 @@ def copy_columns(
     view, to = into(segments, keys, weights, times)
     pieces = cuts(1 << segments.m, SEGMENTS_PER_TASK, 4)
     run_all(write_slots, [(view, lo, hi, further(view, to, int(starts[lo]))) for lo, hi in pieces])
+
+
+def column_pieces(segments: Segments, name: str) -> Iterator[Array]:
+    """See the protocol. The pieces share one memory: fresh pages cost more than copying."""
+    starts, leaves = starts_of(segments), 1 << segments.m
+    begins = np.searchsorted(starts, np.arange(0, starts[-1], PIECE_SLOTS), "right") - 1
+    ranges = list(pairwise([*np.unique(begins).tolist(), leaves]))
+    dtype = np.dtype(np.uint64) if name == "keys" else getattr(segments, name)[0].dtype
+    memory = np.empty(max((int(starts[b] - starts[a]) for a, b in ranges), default=0), dtype)
+    given = {column: memory if column == name else None for column in ("keys", "weights", "times")}
+    view, to = into(segments, **given)
+    for first, last in ranges:
+        before = starts[first]
+        parts = [(first + a, first + b) for a, b in cuts(last - first, SEGMENTS_PER_TASK, 4)]
+        if name == "keys":
+            places = [further(view, to, int(starts[a] - before)) for a, _ in parts]
+            run_all(
+                write_slots, [(view, *part, at) for part, at in zip(parts, places, strict=True)]
+            )
+        else:
+            calls = [(view, a, b, int(starts[a] - before), False, to) for a, b in parts]
+            run_all(write_columns, calls)
+        yield memory[: int(starts[last] - before)]
 
 
 def value_columns(

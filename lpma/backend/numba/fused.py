@@ -17,12 +17,13 @@ import numpy as np
 from numba import carray, types
 
 from ...arrays import Array
+from ...cpu import sort
 from ...cpu.calls import ByAddress
 from ...cpu.instructions import at_bool, at_i32, at_i64, at_u32, at_u64, data
 from ...cpu.jit import compiled, inlined
 from ...pma.counters import LAYERS, REASONS
 from ..values import BOTH
-from . import locate, move, rebalance, sort
+from . import locate, move, rebalance
 from .addressing import View, view_at
 from .batch_view import LEAF_COLUMNS, Leaves, Rows, batch_at
 from .fold import SLOTS, TALLIED, TOUCHED, UNCHANGED

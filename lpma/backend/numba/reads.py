@@ -54,14 +54,22 @@ UNREAD = np.empty(0, np.int64)  # limits where there is no mixed batch
 def find_edges(
     segments: Segments, beside: Beside | None, src: Array, dst: Array | None, limits: Array | None
 ) -> tuple[Array, Array | None, Array | None]:
-    n, wanted = len(src), keys_of(src, LOW if dst is None else dst)
+    wanted = keys_of(src, LOW if dst is None else dst)
+    found, *columns = find_keys(segments, wanted)
+    if beside is not None:
+        view, to = into(segments, None, *columns)
+        seen = view, beside.view, wanted, limits
+        pieces = cuts(len(wanted), 4 * QUERIES_PER_TASK, 4)
+        run_all(put_seen, [(*seen, *piece, found, to) for piece in pieces])
+    return found, *columns
+
+
+def find_keys(segments: Segments, keys: Array) -> tuple[Array, Array | None, Array | None]:
+    n = len(keys)
     found, columns = np.empty(n, np.bool_), value_columns(segments, n, make=np.zeros)
     view, to = into(segments, None, *columns)
     pieces = cuts(n, 4 * QUERIES_PER_TASK, 4)
-    run_all(_find_edges, [(view, wanted, *piece, found, to) for piece in pieces])
-    if beside is not None:
-        seen = view, beside.view, wanted, limits
-        run_all(put_seen, [(*seen, *piece, found, to) for piece in pieces])
+    run_all(_find_edges, [(view, keys, *piece, found, to) for piece in pieces])
     return found, *columns
 
 

@@ -27,6 +27,7 @@ from .export import AHEAD, SEGMENTS_PER_TASK, fill_gaps
 from .segments import Segments
 
 BLOCK = 32  # segments, after which what was written decays
+APART = 32  # entries between what two ranges write: no cache line, of any column, is of both
 NO_DECAY = Decay(0, 0, 0, 0.0)
 
 
@@ -117,7 +118,7 @@ def csr_view(
     found = run_all(survey_view, [(v, *part, *bounds, keyed) for part in ranges])
     edges = sum(held for held, *_ in found)
     decay = view.decay(max(newest for _, _, newest, _ in found))
-    indptr, indices, weights, times = _columns(segments, num_rows, edges, decay)
+    indptr, indices, weights, times = _columns(segments, num_rows, edges, len(ranges), decay)
     to = address(indices), 0 if weights is None else address(weights), address(times)
     d = NO_DECAY if decay is None else decay
     d = d._replace(most=np.uint64(d.most))  # type: ignore[arg-type]  # as Numba takes it
@@ -126,7 +127,8 @@ def csr_view(
     for i, (part, (held, _, _, source)) in enumerate(zip(ranges, found, strict=True)):
         last = max(before, source)
         open_row = -1 if i == len(ranges) - 1 else last
-        calls.append((v, *part, out, before, open_row, *bounds, indptr, to, edges, d))
+        spare = edges + APART * (i + 1)
+        calls.append((v, *part, out, before, open_row, *bounds, indptr, to, spare, d))
         out, before = out + held, last
     run_all(write_view, calls)
     indptr = indptr[: num_rows + 1]
@@ -136,16 +138,17 @@ def csr_view(
 
 
 def _columns(
-    segments: Segments, num_rows: int, edges: int, decay: Decay | None
+    segments: Segments, num_rows: int, edges: int, ranges: int, decay: Decay | None
 ) -> tuple[Array, Array, Array | None, Array]:
-    """(indptr, zeros; targets, weights, times), with an entry more each, for what a thread need not
-    write."""
+    """(indptr, zeros; targets, weights, times), with an entry more for each range, which takes what
+    is not in the view."""
     weight: Any = segments.weights[0].dtype if segments.weights else None
     if weight is None and decay is not None:
         weight = np.float32
-    wanted = [(num_rows + 2, np.int64), (edges + 1, np.uint32), (edges + 1, np.int64)]
+    room = edges + APART * (ranges + 1)
+    wanted = [(num_rows + 2, np.int64), (room, np.uint32), (room, np.int64)]
     if weight is not None:
-        wanted.append((edges + 1, weight))
+        wanted.append((room, weight))
     indptr, indices, times, *weights = snapshot_memory.arrays(*wanted)
     indptr[:] = 0
     return indptr, indices, weights[0] if weights else None, times

@@ -61,17 +61,18 @@ def content(part: ingest.EdgeChanges) -> tuple[Any, ...]:
     pytest.param(5, marks=pytest.mark.system),
     pytest.param(40, marks=pytest.mark.nightly),
 ])  # fmt: skip
-@pytest.mark.parametrize("kind", ["topic", "file"])
-@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize(("kind", "names", "waiting"), [
+    ("topic", False, 1), ("file", True, 1), ("topic", True, 4), ("file", False, 4),
+])  # fmt: skip
 def test_a_copy_ends_as_the_graph_of_an_unbroken_run(
-    tmp_path: Path, kind: str, kills: int, names: bool
+    tmp_path: Path, kind: str, kills: int, names: bool, waiting: int
 ) -> None:
     rng = np.random.default_rng(kills + 7 * names)
     original, unbroken = str(tmp_path / "log"), str(tmp_path / "unbroken")
     with SqliteLog(original) as log:
         log.produce_many("updates", list(records(rng, 60, names=names, queries=False)))
     shutil.copy(original, unbroken)
-    calls = writing(unbroken, tmp_path / "c", kind, names).calls
+    calls = writing(unbroken, tmp_path / "c", kind, names, waiting).calls
     assert calls.keys() >= {*OF_WRITER} - OTHERS[kind]
     expected = list(map(content, published(unbroken, kind)))
     versions = sorted({part[0] for part in expected})
@@ -81,12 +82,14 @@ def test_a_copy_ends_as_the_graph_of_an_unbroken_run(
     starts = stores_of(unbroken, kind, tmp_path, rng.choice(versions, 3).tolist())
     of_copy = following(unbroken, tmp_path / "k", kind, None).calls
     assert of_copy.keys() >= {*OF_COPY}
-    rounds, killed = soak(kills, 4 * kills), 0
+    sends = calls["ingest.results.publisher:Publisher.send"]
+    assert sends < len(versions) if waiting > 1 else sends >= len(versions)
+    rounds, killed, of_writer = soak(kills, 4 * kills), 0, 0
     of_both = zip(drawn(rng, calls, rounds), drawn(rng, of_copy, rounds), strict=True)
     for number, (place, at) in enumerate(of_both):
         path, checkpoint = f"{original}{number}", tmp_path / f"w{number}"
         shutil.copy(original, path)
-        assert writing(path, checkpoint, kind, names, place).killed, place
+        of_writer += writing(path, checkpoint, kind, names, waiting, place).killed
         copy, start = tmp_path / f"r{number}", [None, *starts][number % 4]
         if start is None and published_any(path, kind):
             follow_all(path, copy, kind, None)  # what the killed writer left
@@ -97,6 +100,7 @@ def test_a_copy_ends_as_the_graph_of_an_unbroken_run(
         killed += following(path, copy, kind, start, at).killed  # if it comes by that place
         assert follow_all(path, copy, kind, start) == state, (place, at)
         assert follow_all(path, copy, kind, start) == state, (place, at)
+    assert of_writer >= (rounds if waiting == 1 else rounds // 2)
     assert killed >= rounds // 4
 
 

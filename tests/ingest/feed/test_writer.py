@@ -14,6 +14,7 @@ import pytest
 import ingest
 import lpma
 from ingest import Pipeline, SqliteLog
+from ingest.feed import writer
 from ingest.metrics import PipelineCollector
 from ingest.results import sinks
 from ingest.state.checkpointer import Checkpointer
@@ -64,6 +65,7 @@ def test_a_slow_feed_holds_the_stream_back_and_the_metrics_say_so(
 
     monkeypatch.setattr(sinks._File, "send", slow)
     monkeypatch.setattr("ingest.timers.SLOW_S", 0.0)
+    monkeypatch.setattr(writer, "MOST_WAITING", 1)
     with SqliteLog(tmp_path / "log") as log:
         stream(log)
         graph = lpma.Graph(device=device)
@@ -71,9 +73,9 @@ def test_a_slow_feed_holds_the_stream_back_and_the_metrics_say_so(
             runs = threading.Thread(target=lambda: pipeline.run("end"))
             runs.start()
             asked.wait()
-            wait_for(lambda: graph.version == 3)  # one goes on beside it, and no other
+            wait_for(lambda: graph.version == 4)  # one waits, one is applied, and no other
             time.sleep(0.05)
-            assert graph.version == 3
+            assert graph.version == 4
             found = {family.name: family for family in PipelineCollector(pipeline).collect()}
             assert found["lpma_changes_waiting"].samples[0].value == 1
             trouble = pipeline.stats.waits_for()

@@ -1,5 +1,5 @@
 """`docs/reference/format.md`: its examples are decoded, and mean what stands behind their arrows;
-its limits are those of the code."""
+those of what a pipeline writes are its bytes; its limits are those of the code."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import ingest
+from ingest.feed.content import digest_of
 from ingest.formats import changes, records, replies, results
 from ingest.formats import msgpack as values
+from ingest.formats.debezium.changes import ChangeReader, Skipped
 from ingest.formats.kinds import WORDS
 from ingest.types import Record, Reply
 from lpma import Edges, Neighbors
@@ -26,6 +28,8 @@ from lpma.sharding import hash_names
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "format.md"
 JSON = ingest.Fields(weight="weight", time="time", kind="kind")
 MAPS = ingest.Fields("user", "item", "stars", time="at", kind="op", time_unit="s")
+FOLLOWS = ingest.Fields("follower", "followee", "strength", time="source.ts_ms")
+TABLE = ChangeReader(ingest.Debezium(FOLLOWS, on_repeat="last"), names=False)
 
 
 def examples() -> list[tuple[str, str, str]]:
@@ -43,6 +47,12 @@ def examples() -> list[tuple[str, str, str]]:
 
 
 EXAMPLES = examples()
+
+
+def bytes_of(language: str, value: str) -> bytes:
+    if language in OF_TEXT:
+        return value.encode()
+    return bytes.fromhex(value) if language == "bytes" else msgpack.packb(ast.literal_eval(value))
 
 
 def record_said(record: Record) -> str:
@@ -114,6 +124,16 @@ def of_record(names: bool = False) -> Callable[[bytes], str]:
     return lambda data: record_said(ingest.decode_record(data, names=names))
 
 
+def change_said(data: bytes) -> str:
+    event = TABLE.event(data, b"")
+    return "skipped" if isinstance(event, Skipped) else record_said(TABLE.record(event))
+
+
+def digest_said(data: bytes) -> str:
+    edges = ast.literal_eval(data.decode())
+    return f"{digest_of(np.array([(u << 32) + v for u, v in edges], np.uint64)):016x}"
+
+
 def avro_said(data: bytes) -> str:
     """What a field of this type with this value becomes; text stands for bytes of it."""
     import io
@@ -141,31 +161,65 @@ DECODERS: dict[str, Callable[[bytes], str]] = {
     "json": lambda data: record_said(ingest.decode_record(data, fields=JSON)),
     "msgpack fields": lambda data: record_said(ingest.decode_record(data, fields=MAPS)),
     "avro": avro_said,
+    "debezium": change_said,
     "reply": lambda data: reply_said(ingest.decode_reply(data)),
     "owner": lambda data: str(hash_names([ast.literal_eval(data.decode())])[0]),
     "result": lambda data: result_said(ingest.decode_result(data)),
     "result line": lambda data: result_said(results.decode_result_line(data)),
     "changes": lambda data: changes_said(ingest.decode_changes(data)),
     "changes line": lambda data: changes_said(ingest.decode_changes(data)),
+    "digest": digest_said,
     "dead-letter": lambda data: letter_said(ingest.decode_dead_letter(data)),
 }
+# What writes again what was read.
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+    "reply": lambda data: replies.encode_reply(ingest.decode_reply(data)),
+    "result": lambda data: results.encode_result(ingest.decode_result(data)),
+    "changes": lambda data: changes.encode_changes(ingest.decode_changes(data)),
+    "dead-letter": lambda data: replies.encode_dead_letter(ingest.decode_dead_letter(data)),
+}
+OF_TEXT = ("json", "owner", "result line", "changes line", "avro", "debezium", "digest")
 
 
 @pytest.mark.parametrize("language, value, meaning", EXAMPLES, ids=[e[1][:60] for e in EXAMPLES])
 def test_an_example_means_what_the_page_says(language: str, value: str, meaning: str) -> None:
     if language == "avro":
         pytest.importorskip("fastavro", reason="pip install 'lpma-graph[registry]'")
-    if language in ("json", "owner", "result line", "changes line", "avro"):
-        data = value.encode()
-    elif language == "bytes":
-        data = bytes.fromhex(value)
-    else:
-        data = msgpack.packb(ast.literal_eval(value))
+    data = bytes_of(language, value)
     try:
         found = DECODERS[language](data)
     except ingest.RecordError as error:
         found = error.kind
     assert found == meaning
+
+
+def line_of(part: ingest.EdgeChanges, line: Any) -> bytes:
+    of_rows = isinstance(line.get("change"), str)
+    return changes.changes_row(part) if of_rows else changes.changes_line(part)
+
+
+WRITTEN = [(how, value) for how, value, meaning in EXAMPLES
+           if how in ENCODERS and meaning != "invalid"]  # fmt: skip
+
+
+@pytest.mark.parametrize("language, value", WRITTEN, ids=[value[:60] for _, value in WRITTEN])
+def test_an_example_is_what_a_pipeline_writes(language: str, value: str) -> None:
+    data = bytes_of(language, value)
+    assert ENCODERS[language](data) == data
+
+
+LINES = [(how, value) for how, value, meaning in EXAMPLES
+         if how.endswith(" line") and meaning != "invalid"]  # fmt: skip
+
+
+@pytest.mark.parametrize("language, value", LINES, ids=[value[:60] for _, value in LINES])
+def test_a_line_is_what_a_file_holds(language: str, value: str) -> None:
+    line = json.loads(value)
+    if language == "result line":
+        written = results.result_line(results.decode_result_line(value.encode()))
+    else:
+        written = line_of(ingest.decode_changes(value.encode()), line)
+    assert list(json.loads(written).items()) == list(line.items())
 
 
 def test_there_are_examples_of_each_form() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ingest
 from ingest import Fields, Partition
-from ingest.formats.row_reader import RowReader, RowReaders, as_columns, in_runs, with_names
+from ingest.formats.row_reader import RowReader, as_columns, in_runs, with_names
 from ingest.types import Names, Polled, Values
 from lpma import Kind
 from lpma.batch.columns import WEIGHTED, Columns
@@ -348,7 +348,7 @@ def test_runs_end_at_gaps_and_at_partitions_and_where_times_begin() -> None:
     assert [run.fingerprint for run in runs] == [given[i].fingerprint for i in (9, 29, 39)]
     parts = runs[1].split(25)
     assert [part.fingerprint for part in parts] == [given[i].fingerprint for i in (14, 29)]
-    found = list(as_columns(given, RowReaders("msgpack", False)))
+    found = list(as_columns(given, RowReader(None, False)))
     assert [(r.partition.number, r.offset, r.last) for r in found] == [
         (0, 5, 14), (0, 20, 29), (0, 30, 39), (1, 40, 49)
     ]  # fmt: skip

@@ -15,8 +15,9 @@ from ingest import Fields, Partition, RecordError
 from ingest.fields import checked_records
 from ingest.pipeline.outputs import Outputs
 from ingest.pipeline.record_reader import ReadRecords, RecordReader
+from ingest.pipeline.topics.readers import TopicReaders
 from ingest.registry.client import Schema
-from ingest.registry.envelope import Envelopes, id_of, in_stretches
+from ingest.registry.envelope import Envelope, id_of, in_stretches
 from ingest.registry.schemas import Schemas
 from ingest.types import Polled, Values
 from tests.ingest.formats.test_row_reader import rows_of
@@ -54,18 +55,17 @@ def known() -> Schemas:
     return schemas
 
 
-MADE: dict[bool, Any] = {}  # what takes long to make, and remembers nothing of records
+MADE: dict[str, Any] = {}  # readers, which take long to make, and remember nothing of records
 
 
 def reader(
     fields: Fields | None = FIELDS, schemas: Schemas | None = None, *, names: bool = True
 ) -> RecordReader:
     records = checked_records("msgpack" if fields is None else fields)
-    outputs = Outputs(None, None, ("replies",))
-    found = RecordReader(records, names, {}, outputs, envelopes=Envelopes(schemas, records))
+    topics = TopicReaders(records, names, schemas)
     if schemas is not None and fields is FIELDS:
-        found.envelopes, found._readers = MADE.setdefault(True, (found.envelopes, found._readers))
-    return found
+        topics._made = MADE
+    return RecordReader(topics, {}, Outputs(None, None, ("replies",)))
 
 
 def said(read: ReadRecords) -> list[Any]:
@@ -207,19 +207,19 @@ def test_keys_are_asked_about_of_changes_of_tables_alone() -> None:
     many.keys = Values.of([key] * 2)
     polled = [Polled(PLACE, 0, value, key=key), Polled(PLACE, 1, many)]
     table = ingest.Debezium(Fields("user", "item"))
-    assert Envelopes(known(), checked_records(FIELDS)).ids_in(polled) == {1}
-    assert Envelopes(known(), checked_records(table)).ids_in(polled) == {1, 2}
-    assert Envelopes(known(), "msgpack").ids_in(polled) == set()
-    assert Envelopes(None, FIELDS).ids_in(polled) == set()
+    assert TopicReaders(checked_records(FIELDS), True, known()).schema_ids(polled) == {1}
+    assert TopicReaders(checked_records(table), True, known()).schema_ids(polled) == {1, 2}
+    assert TopicReaders("msgpack", True, known()).schema_ids(polled) == set()
+    assert TopicReaders(FIELDS, True).schema_ids(polled) == set()
 
 
 def test_without_fastavro_the_stream_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records that could be read become no dead letters."""
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    envelopes = Envelopes(known(), FIELDS)
+    envelope = Envelope(known(), FIELDS)
     with pytest.raises(ingest.PipelineError, match=r"lpma-graph\[registry\]"):
-        envelopes.unwrapping("updates", AVRO, 5)
-    envelopes.unwrapping("updates", JSON, 5)
+        envelope.unwrapping(AVRO, 5)
+    envelope.unwrapping(JSON, 5)
 
 
 def test_what_begins_otherwise_is_in_no_envelope() -> None:
@@ -240,4 +240,4 @@ def test_a_dead_letter_keeps_the_whole_record() -> None:
 
 def test_no_error_but_its_own_leaves_the_reader() -> None:
     with pytest.raises(RecordError):
-        Envelopes(known(), FIELDS).unwrapping("updates", NONE, 5)
+        Envelope(known(), FIELDS).unwrapping(NONE, 5)

@@ -191,7 +191,7 @@ def test_a_log_of_format_1_is_read_and_gets_times(path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 4")
     database.close()
-    with pytest.raises(SourceError, match="of another format"):
+    with pytest.raises(SourceError, match="but this release reads 2 and 3"):
         SqliteLog(path)
 
 

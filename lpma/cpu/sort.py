@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array
-from ...cpu.jit import compiled, inlined
-from ...cpu.threads import THREADS, run_all
-from ...pma.keys import HALF, LOW
+from ..arrays import Array
+from ..pma.keys import HALF, LOW
+from .jit import compiled, inlined
+from .threads import THREADS, run_all
 
 CACHED_KEYS = 1 << 13  # with their places, and the spares beside, they fit a core's cache
 BUCKETS_FROM = 1 << 15  # keys; fewer are not worth a hand-over between threads
