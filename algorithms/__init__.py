@@ -87,6 +87,16 @@ _FOLDERS = {
 _FOLDER_OF = {name: folder for folder, names in _FOLDERS.items() for name in names}
 
 
+class _Folder(ModuleType):
+    """A folder, for whoever calls it, taking it for a function."""
+
+    def __call__(self, *args: Any, **options: Any) -> None:
+        names = _FOLDERS[self.__name__.removeprefix(f"{__name__}.")]
+        functions = [f"{__name__}.{name}" for name in names if name.islower()]
+        asked = " or ".join(functions or [f"{__name__}.{name}" for name in names])
+        raise TypeError(f"{self.__name__} is a module: call {asked}")
+
+
 class _Package(ModuleType):
     """Some folders are named like their function. Importing such a folder would set the module
     under that name; this sets the function instead."""
@@ -94,6 +104,8 @@ class _Package(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType) and name in _FOLDER_OF:
             value = getattr(value, name)
+        elif isinstance(value, ModuleType) and name in _FOLDERS:
+            value.__class__ = _Folder
         super().__setattr__(name, value)
 
 

@@ -4,7 +4,8 @@
            | damaged checkpoint | journal loss accepted | unchecked | gap accepted
            | serve | service error | kept | not kept | restored
            | group not told | group told
-           | results begin anew | other unit | field absent                  and its fields
+           | results begin anew | other unit | field absent | schemas unknown
+           | sums beside others                                            and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
 one JSON object a line. Without a handler, nothing is printed.

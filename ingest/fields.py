@@ -7,7 +7,7 @@ whose own name has the dots comes before the path. In a file it may be a column'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec.structs import force_setattr, replace
 from .errors import PipelineError, RecordError
 from .formats.kinds import OF_OTHERS, ROW_FIELDS, UPDATE_KINDS, word_of
 from .formats.msgpack import number
+from .types import QUERIES
 
 Field = str | int  # by its name or dotted path, or, in a file, a column's number from 1
 TimeUnit = Literal["s", "ms", "us", "ns", "auto"]
@@ -289,6 +290,28 @@ def remembers_rows(records: Records) -> bool:
     """Whether the rows of a table are remembered, for their sums."""
     every = records.values() if isinstance(records, Mapping) else (records,)
     return any(isinstance(each, Debezium) and each.on_repeat == "sum" for each in every)
+
+
+def mapping_of(records: Records, topic: str) -> Fields | None:
+    """The mapping of the records of `topic`, or of the columns of its table; None: its records are
+    in our own forms."""
+    found = records_of(records, topic)
+    if isinstance(found, Debezium):
+        return found.fields
+    return found if isinstance(found, Fields) else None
+
+
+def shares_sums(records: Records, topics: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Of these topics those whose rows are summed up; and the others that write edges, which may be
+    the same ones."""
+    summed, others = [], []
+    for topic in sorted(set(topics) - {QUERIES}):
+        found = records_of(records, topic)
+        if isinstance(found, Debezium) and found.on_repeat == "sum":
+            summed.append(topic)
+        elif (mapping_of(records, topic) or Fields()).default_kind != "add_vertex":
+            others.append(topic)
+    return summed, others
 
 
 def records_to_json(records: Records) -> Any:

@@ -131,7 +131,9 @@ class Graph:
                         options.strategy, options.global_merge, clock)  # fmt: skip
 
         into = store() if options.predecessors else None
-        self._stores = Stores(store(), into, options.directed, options.dtype, place)
+        self._stores = Stores(
+            store(), into, options.directed, options.dtype, place, left=options.left
+        )
         self._one = SingleOperations(self._stores)
         self._lock = GraphLock(place, self._stores, self)
         self._go_by(new_names() if options.names else None)
@@ -680,7 +682,7 @@ class Graph:
         }
         for name in options.keys() & facts.keys():
             raise BatchError(f"{name}: the snapshot says that; leave it out")
-        graph = cls(device=device, **facts, **options)
+        graph = cls(device=device, **facts, **{"left": s.left, **options})
         names = None if s.names is None else new_names(s.names.of(np.arange(s.num_rows)))
         graph._fill(s.version, s.time, names, image.slots_of(s))
         return graph

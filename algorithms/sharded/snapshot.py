@@ -54,6 +54,7 @@ class ShardedSnapshot(Distributed):
     names      what the rows go by; None: by their ids
     bounds     who owns which rows: see `Part`
     view       which of the edges it holds, by their times; None: all
+    left       as of `lpma.Snapshot`; None: not said, or vertices go by names
 
     `ShardedSnapshot.of` asks the workers for these. Functions of `algorithms` return NumPy's arrays
     over rows, on this host.
@@ -77,6 +78,7 @@ class ShardedSnapshot(Distributed):
     names: FrozenNames | None = None
     bounds: tuple[int, ...] | None = None
     view: TimeView | None = None
+    left: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
@@ -118,6 +120,7 @@ class ShardedSnapshot(Distributed):
             names=names,
             bounds=facts[0].bounds,
             view=view,
+            left=facts[0].left,
         )
 
     def __repr__(self) -> str:
@@ -208,7 +211,7 @@ class ShardedSnapshot(Distributed):
         indptr, indices, weights, times, added = whole_of(self.run("rows"), self.num_rows)
         return Snapshot._trusted(
             indptr, indices, weights, times, self.num_edges, sum(self.versions), self.time,
-            self.directed, added=added, names=self.names,
+            self.directed, added=added, names=self.names, left=self.left,
         )  # fmt: skip
 
     def write_parquet(self, directory: StrPath) -> None:
@@ -242,7 +245,7 @@ def facts_of(workers: Workers) -> list[Facts]:
     if not isinstance(workers, Workers):
         raise BatchError(f"workers: those of all shards, not {arguments.shown(workers)}")
     facts: list[Facts] = workers.call("facts")
-    kinds = {(one.directed, one.bounds, one.named) for one in facts}
+    kinds = {(one.directed, one.bounds, one.named, one.left) for one in facts}
     if len(kinds) > 1:
         raise BatchError("these workers hold parts of graphs of different kinds")
     return facts

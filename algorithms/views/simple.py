@@ -77,8 +77,8 @@ def induced(view: View, inside: Array) -> View:
 
 def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
     """A simple undirected view of part of s as a Snapshot without weights and times, with `ids`,
-    `version` and `time` of s if that is a Snapshot. added: uint32, ascending: the vertices without
-    an edge; None if there are none."""
+    `left`, `version` and `time` of s if that is a Snapshot. added: uint32, ascending: the vertices
+    without an edge; None if there are none."""
     about = s if isinstance(s, Snapshot) else None
     if added is None:
         added = view.indices[:0]
@@ -94,6 +94,7 @@ def as_snapshot(view: View, s: Any, added: Array | None = None) -> Snapshot:
         ids=about._ids if about else None,
         added=added,
         names=about.names if about else None,
+        left=about.left if about else None,
     )
 
 

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from ..errors import WordError
 from ._interrupt import INTERRUPTED, noting_interrupts
+from ._status import FAILED, status_of
 
 MOST_COLUMNS = 10_000
 
@@ -56,9 +57,17 @@ JsonOption = Annotated[
 ]
 
 
-def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
-    """A command whose expected failures end it with exit status 1 and one line on stderr, and
-    Ctrl-C with INTERRUPTED and one line. A word that cannot name a vertex is bad usage.
+def supervised(command: Callable[P, R]) -> Callable[P, R]:
+    """As `failing_in_one_line`, of a command that runs for long: its status says whether to start
+    it again can help."""
+    return failing_in_one_line(command, status_of)
+
+
+def failing_in_one_line(
+    command: Callable[P, R], status: Callable[[BaseException], int] = lambda error: FAILED
+) -> Callable[P, R]:
+    """A command whose expected failures end it with an exit status of theirs and one line on
+    stderr, and Ctrl-C with INTERRUPTED and one line. A word that cannot name a vertex is bad usage.
 
     A programming error keeps its traceback."""
 
@@ -74,7 +83,7 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
                 # The reader of our output has closed it, as `head` does: nothing more can be
                 # written.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(1) from None
+                raise typer.Exit(FAILED) from None
             except (KeyboardInterrupt, Exception) as error:
                 if interrupts or isinstance(error, KeyboardInterrupt):
                     print("lpma: interrupted", file=sys.stderr)
@@ -85,7 +94,7 @@ def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
                     raise
                 text = " ".join(_text_of(error).split()) or type(error).__name__
                 print(f"lpma: {text}", file=sys.stderr)
-                raise typer.Exit(1) from error
+                raise typer.Exit(status(error)) from error
 
     return wrapped
 
@@ -126,9 +135,9 @@ def _expected() -> tuple[type[Exception], ...]:
 @contextmanager
 def telling_in_json(asked: bool) -> Iterator[None]:
     """Within, if `asked`, stderr gets JSON lines and nothing else: events, what other code
-    prints there, and, as the event "failed", what ends the command with exit status 1 or
-    INTERRUPTED. Otherwise it gets a line when an outage of the brokers begins and when it is
-    over."""
+    prints there, and, as the event "failed", what ends the command with the status of a
+    `supervised` one or INTERRUPTED. Otherwise it gets a line when an outage of the brokers begins
+    and when it is over."""
     if not asked:
         with telling_outages():
             yield
@@ -146,7 +155,7 @@ def telling_in_json(asked: bool) -> Iterator[None]:
     except _expected() as error:
         message = in_options(str(error))
         log_event("failed", logging.ERROR, error=type(error).__name__, message=message)
-        raise typer.Exit(1) from error
+        raise typer.Exit(status_of(error)) from error
     except KeyboardInterrupt as error:
         log_event("failed", logging.ERROR, error=type(error).__name__, message="interrupted")
         raise typer.Exit(INTERRUPTED) from error
@@ -158,8 +167,8 @@ def telling_in_json(asked: bool) -> Iterator[None]:
 @contextmanager
 def telling_outages() -> Iterator[None]:
     """Within, stderr gets a line when an outage of the brokers begins and when it is over, for
-    times that look to be in another unit, for a field that no record has, and for a bug that leaves
-    a request of HTTP without an answer."""
+    what events advise, as of a field that no record has, and for a bug that leaves a request of
+    HTTP without an answer."""
     from ..events import LOGGER
 
     handler = _Outages(logging.WARNING)
@@ -171,7 +180,7 @@ def telling_outages() -> Iterator[None]:
 
 
 class _Outages(logging.Handler):
-    """Says outages, other units of times, absent fields, and bugs of the service: these once."""
+    """Says outages, what events advise, and bugs of the service: these once."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -193,7 +202,7 @@ class _Outages(logging.Handler):
         event = record.msg
         if isinstance(event, Event) and event.name == "service error":
             self._bug(record)
-        if isinstance(event, Event) and event.name in ("other unit", "field absent"):
+        if isinstance(event, Event) and "advice" in event.fields:
             print(f"lpma: {event.fields['advice']}", file=sys.stderr, flush=True)
         if not isinstance(event, Event) or not event.name.startswith("outage"):
             return

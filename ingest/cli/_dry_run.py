@@ -86,7 +86,8 @@ def _begun(stream: Stream, source: Any, starts: Starts | None, settings: dict[st
 
     positions, store = begin_at(source, starts), stream.checkpointing.from_store
     check_counts_alike(store, positions)
-    graph = begin_with(store, stream.asked, "cpu", settings.get("names", False))
+    named, left = settings.get("names", False), getattr(source, "left", None)
+    graph = begin_with(store, stream.asked, "cpu", named, left)
     own = Settings(**settings)
     recovery.check_lateness(own)
     state = State(source.identity(), recovery.begin_at(source, own, positions))

@@ -70,8 +70,8 @@ def open_pipeline(
         return pipeline, True
     positions = begin_at(source, starts)
     check_counts_alike(checkpointing.from_store, positions)
-    named = settings.get("names", False)
-    graph = begin_with(checkpointing.from_store, asked, device, named)
+    named, left = settings.get("names", False), getattr(source, "left", None)
+    graph = begin_with(checkpointing.from_store, asked, device, named, left)
     begun = Pipeline(source, graph, checkpoint, positions=positions, device=device, **settings)
     return begun, False
 
@@ -104,18 +104,26 @@ def check_counts_alike(from_store: Path | None, positions: dict[Partition, Posit
 
 
 def begin_with(
-    from_store: Path | None, asked: dict[str, Any], device: str, named: bool
-) -> lpma.Graph:
+    from_store: Path | None, asked: dict[str, Any], device: str, named: bool,
+    left: int | None = None,
+) -> lpma.Graph:  # fmt: skip
     """The graph that a new stream begins with: an empty one, or a saved one. named: whether the
-    stream's vertices go by names."""
+    stream's vertices go by names. left: of a file with two kinds of vertices, how many ids the left
+    side has."""
     import lpma
 
     if from_store is None:
-        return lpma.Graph(device=device, names=named, **asked)
+        return lpma.Graph(device=device, names=named, left=left, **asked)
     opened = open_store(from_store, device, begun=False)
     if named != (opened.names.count is not None):
         what = "ids, not by names: leave out --names" if named else "names: give --names, too"
         raise TargetError(f"{from_store}: its vertices go by {what}")
+    if left is not None and opened.graph.left != left:
+        has = "none" if opened.graph.left is None else f"{opened.graph.left:,}"
+        raise TargetError(
+            f"{from_store}: its left side has {has} of its ids, and that of the file {left:,}: "
+            "begin with an empty graph"
+        )
     check_same(opened.graph, asked, from_store)
     return opened.graph
 

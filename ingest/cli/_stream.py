@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import typer
 
 from ..errors import PipelineError
 from ..events import log_event
+from ..fields import Records, mapping_of
 from ..types import QUERIES
 from ._console import Screen
 from ._ingest_options import CheckpointOptions, EndpointOptions, RecordOptions, StreamOptions
@@ -119,9 +120,17 @@ class Stream:
             settings["names"] = source.names  # a log's vertices go by ids
         if self.origin.is_log:
             settings["stop_if_first_bad"] = self.options.first_records
+            if kept is None:
+                for note in _two_kinds(settings.get("records", "msgpack"), self.origin.read):
+                    screen.say(note)
             return source
         for said in (str(source.reading), *source.reading.notes(directed)):
             screen.say(said)
+        if source.reading.bipartite and source.names:
+            screen.say(
+                "which vertices are the left side is not kept where they go by names, and a stream "
+                "names them as they come: `lpma load` keeps it"
+            )
         if source.reading.times == "dates":
             self.records.refuse_milliseconds()
         if kept is None:
@@ -230,6 +239,23 @@ class Stream:
                 done = True
 
         return note
+
+
+def _two_kinds(records: Records, topics: Sequence[str]) -> Iterator[str]:
+    """What to say of topics whose mapping looks to join vertices of two kinds."""
+    from ..sources.files.reading import TWO_KINDS
+
+    for topic in topics:
+        fields = mapping_of(records, topic)
+        if fields is None or fields.default_kind == "add_vertex":
+            continue
+        ends = [str(field) for field in (fields.source, fields.target)]
+        if any(end.rpartition(".")[2].lower() in TWO_KINDS for end in ends):
+            yield (
+                f"{topic}: {ends[0]} and {ends[1]} may be two kinds of vertices, of which equal "
+                "values are one vertex here: if they are, have the producer send values that "
+                "differ, as item:5"
+            )
 
 
 def _check_address(metrics: str) -> None:

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -18,7 +19,7 @@ from lpma.batch.columns import MAX_WEIGHT
 from lpma.display.words import count_of, size_of
 from lpma.file.atomic import check_writable
 from lpma.snapshot import presence
-from lpma.snapshot.export import archives, edge_chunks, tables
+from lpma.snapshot.export import edge_chunks
 from lpma.snapshot.snapshot import Snapshot
 
 from ..state.vertex_names import check_table_writable, table_path, write_table
@@ -35,7 +36,7 @@ class ExportOptions(AsOfOptions, ViewOptions):
     """Which state, and what of it."""
 
 
-HAS_SIDES = {"npz": archives.write_npz, "parquet": tables.write_parquet}
+KEEPS_LEFT = ("npz", "parquet")
 Format = Literal["npz", "parquet", "csv", "mtx", "graphml", "gexf"]
 
 
@@ -87,8 +88,8 @@ def export(
             check_table_writable(path, opened.names)
         s = options.snapshot(opened.graph, screen, compact)
         screen.progress(f"write {path.name}", 0, None)
-        write_snapshot(s, path, chosen, opened.graph.left)
-        for loss in _losses(s, chosen, opened.graph.left):
+        write_snapshot(s, path, chosen)
+        for loss in _losses(s, chosen):
             screen.say(f"{path}: {loss}")
         if beside is not None:
             ids = np.arange(s.num_rows) if s._ids is None else np.asarray(to_host(s._ids))
@@ -129,14 +130,13 @@ def _format_of(path: Path, format: Format | None) -> str:
     return chosen
 
 
-def _losses(s: Snapshot, format: str, left: int | None) -> list[str]:
-    """What `lpma load` would not read back from this format as it was, and what to do. left: of
-    the graph."""
+def _losses(s: Snapshot, format: str) -> list[str]:
+    """What `lpma load` would not read back from this format as it was, and what to do."""
     told = []
-    if left is not None and format not in HAS_SIDES:
+    if s.left is not None and format not in KEEPS_LEFT:
         told.append(
-            f"{format} cannot say which vertices are the left side, here the first {left:,}: .npz "
-            "and .parquet keep it"
+            f"{format} cannot say which vertices are the left side, here the first {s.left:,}: "
+            ".npz and .parquet keep it"
         )
     if format in ("csv", "mtx"):
         weights = np.empty(0) if s._weights is None else np.asarray(to_host(s._weights))
@@ -167,10 +167,8 @@ def _losses(s: Snapshot, format: str, left: int | None) -> list[str]:
     return told
 
 
-def write_snapshot(s: Snapshot, path: Path, format: str, left: int | None = None) -> None:
-    """Write it in the format of that name, one of `Format`. left: of a bipartite graph."""
-    if left is not None and format in HAS_SIDES:
-        HAS_SIDES[format](s, path, left)
-        return
+def write_snapshot(s: Snapshot, path: Path, format: str) -> None:
+    """Write it in the format of that name, one of `Format`."""
     method = "matrix_market" if format == "mtx" else format
-    getattr(s, f"write_{method}")(path)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # `_losses` tells it
+        getattr(s, f"write_{method}")(path)

@@ -14,7 +14,7 @@ import typer
 
 from ..sources.files.left_out import LeftOut
 from ..types import QUERIES, UPDATES
-from ._console import JsonOption, Screen, failing_in_one_line, report
+from ._console import JsonOption, Screen, report, supervised
 from ._file_options import FileOptions
 from ._ingest_report import noting
 from ._options import (
@@ -102,7 +102,7 @@ FromTopics = Annotated[
 ]  # fmt: skip
 
 
-@failing_in_one_line
+@supervised
 @sharing(ShardedOptions)
 @sharing(ReadOptions)
 def repartition(
@@ -131,7 +131,11 @@ def repartition(
         stream, settings = _source(source, from_topic, sharded, reading, kafka, opened)
         left_out = LeftOut()
         if stream.bounded:
-            screen.say(str(stream.reading))
+            for said in (str(stream.reading), *stream.reading.notes(sharded.directed)):
+                screen.say(said)
+            if stream.reading.bipartite:
+                which = "" if stream.left is None else f", here the first {stream.left:,},"
+                screen.say(f"which vertices are the left side{which} is not kept by a cluster")
             check_holds_edges(stream)
             settings["dead_letters"] = noting(stream, left_out)
         sink = _sink(sharded.to or source, kafka, opened)

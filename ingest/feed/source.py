@@ -34,7 +34,7 @@ import numpy as np
 from lpma.batch.columns import Columns, Kind
 from lpma.names import UNKNOWN, column_of
 
-from ..errors import IdentityError, OffsetError, RecordError, SourceError
+from ..errors import AwayError, IdentityError, OffsetError, RecordError, SourceError
 from ..formats.changes import EdgeChanges, decode_changes
 from ..results.sinks import newest_in
 from ..sources.base import FILES, Identity, Log, Source, check_written
@@ -88,7 +88,7 @@ class FeedSource(Source):
         found = newest_in(log, self.place, decode_changes)  # type: ignore[arg-type]
         log.seek(before)
         if found is None:
-            raise SourceError(
+            raise AwayError(
                 f"{self.place.topic}: holds no feed yet: a pipeline writes one with changes=…, or "
                 "`lpma ingest --changes-topic`"
             )
@@ -158,7 +158,7 @@ class FeedSource(Source):
                     raise SourceError(f"{self.place.topic}: no part of a feed: {error}") from None
             if self._log.at_end():
                 return None
-        raise SourceError(f"{self.place.topic}: nothing answers: try again")
+        raise AwayError(f"{self.place.topic}: nothing answers: try again")
 
     # As the log ------------------------------------------------------------------------------
 

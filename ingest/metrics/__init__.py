@@ -26,7 +26,7 @@ from ..arguments import parse_address
 from ..events import log_event
 from ..pipeline.windows import width_of
 from ..timers import BOUNDS_S, Stage
-from ..types import Closing
+from ..types import Closing, Partition
 
 
 def _missing(error: ImportError) -> MissingPackage:
@@ -69,12 +69,10 @@ class PipelineCollector(Collector):
         yield _by_reason("lpma_dead_letters", "Records that were not applied", rejected)
         said = "Seconds a passage through a stage took"
         yield histogram("lpma_stage_seconds", said, "stage", self._stats.stages)
-        if lag := self._stats.lag():
-            labels = ["topic", "partition"]
-            family = GaugeMetricFamily("lpma_lag_records", "Records not applied yet", labels=labels)
-            for partition, records in sorted(lag.items()):
-                family.add_metric([partition.topic, str(partition.number)], records)
-            yield family
+        said = "Records not applied yet"
+        yield from _by_partition("lpma_lag_records", said, self._stats.lag())
+        said = "How long the first record that is not applied has waited"
+        yield from _by_partition("lpma_lag_seconds", said, self._stats.lag_seconds())
 
     def _counts(self) -> Iterator[tuple[str, str, int]]:
         stats, results = self._stats, self._pipeline.results
@@ -130,6 +128,17 @@ def _by_reason(name: str, said: str, counts: Mapping[str, int]) -> CounterMetric
     for reason, count in sorted(counts.items()):
         family.add_metric([reason], count)
     return family
+
+
+def _by_partition(
+    name: str, said: str, values: Mapping[Partition, float]
+) -> Iterator[GaugeMetricFamily]:
+    """Nothing of a source without partitions that it knows the ends of, as a file."""
+    if values:
+        family = GaugeMetricFamily(name, said, labels=["topic", "partition"])
+        for partition, value in sorted(values.items()):
+            family.add_metric([partition.topic, str(partition.number)], value)
+        yield family
 
 
 def histogram(

@@ -3,7 +3,8 @@
 Behind each checkpoint lies the journal up to the next one, and behind the newest up to now. If all
 of its segments are there, and the source still holds the records from the checkpoint's offsets on,
 every version of the span can be had, else that of the checkpoint alone. A look at the journal's
-names and the source's first offsets tells; nothing is replayed, and no lock is taken.
+names and the source's first offsets tells; nothing is replayed, and no lock is taken. Without the
+source, what is known to be gone is what a stream went on without (`accept_gap`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from ..cluster.cluster_manifest import FILE
@@ -37,13 +39,13 @@ class Span:
 
 def reachable(directory: Path, source: Source | None = None) -> list[Span]:
     """What can be had of the good checkpoints in a directory, by rising versions. source: the
-    stream's; None: taken to hold all records. Nothing of a cluster. Raises CheckpointError if there
-    is no checkpoint."""
+    stream's; None: taken to hold all records but those that were given up. Nothing of a cluster.
+    Raises CheckpointError if there is no checkpoint."""
     found = find_checkpoints(directory, every_byte=False)
     good = [one.checkpoint for one in found if one.checkpoint and not one.problem]
     if is_of_cluster(directory):
         return []
-    firsts: dict[Partition, int] = {} if source is None else source.first_offsets()
+    firsts = _given_up(good) if source is None else source.first_offsets()
     there = set(segment_numbers(directory))
     next_ones: list[Checkpoint | None] = [*good[1:], None]
     spans = []
@@ -57,6 +59,18 @@ def reachable(directory: Path, source: Source | None = None) -> list[Span]:
             state: State = (following if whole else kept).state
             spans.append(_span(kept, state.version, state.stamp))
     return spans
+
+
+def _given_up(good: Sequence[Checkpoint]) -> dict[Partition, int]:
+    """By partition, the first offset after those that the stream went on without: what came before
+    had left the log, too."""
+    firsts: dict[Partition, int] = {}
+    for accepted in good[-1].state.accepted if good else ():
+        if accepted.kind == "gap":
+            detail = accepted.detail
+            partition = Partition(detail["topic"], detail["partition"])
+            firsts[partition] = max(firsts.get(partition, 0), detail["to"] + 1)
+    return firsts
 
 
 def is_of_cluster(directory: Path) -> bool:
@@ -78,7 +92,7 @@ def _newest(directory: Path, kept: Checkpoint) -> Span:
 
 
 def described(spans: Sequence[Span]) -> str:
-    """The spans in words, those that touch as one."""
+    """The spans in words, those that touch as one; and what is missing between them."""
     joined: list[Span] = []
     for span in spans:
         if joined and joined[-1].last_version >= span.first_version:
@@ -87,16 +101,24 @@ def described(spans: Sequence[Span]) -> str:
                               before.first_time, span.last_time)  # fmt: skip
         else:
             joined.append(span)
-    return ", ".join(_words(span) for span in joined) or "nothing"
+    said = ", ".join(_words(span) for span in joined) or "nothing"
+    missing = [
+        _range(before.last_version + 1, after.first_version - 1)
+        for before, after in pairwise(joined)
+        if before.last_version + 1 < after.first_version
+    ]
+    return f"{said}; {', '.join(missing)} between them cannot be had" if missing else said
 
 
 def _words(span: Span) -> str:
-    if span.first_version == span.last_version:
-        return f"version {span.first_version} ({moment(span.first_time)})"
-    return (
-        f"versions {span.first_version} … {span.last_version} "
-        f"({moment(span.first_time)} … {moment(span.last_time)})"
-    )
+    times = moment(span.first_time)
+    if span.first_version < span.last_version:
+        times += f" … {moment(span.last_time)}"
+    return f"{_range(span.first_version, span.last_version)} ({times})"
+
+
+def _range(first: int, last: int) -> str:
+    return f"version {first}" if first == last else f"versions {first} … {last}"
 
 
 def moment(time_ms: int) -> str:

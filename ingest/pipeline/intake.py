@@ -43,6 +43,7 @@ from .batching import Batcher, BufferedRows, StreamBatch
 from .graph_requests import GraphRequests
 from .outputs import Outputs
 from .record_decoder import RecordDecoder
+from .written import WrittenTimes
 
 POLL_ROWS = 4096  # at least: they are applied in less time than a poll takes
 FIRST_RECORDS = 32  # polled at first, when they may have any number of rows
@@ -104,6 +105,7 @@ class Intake:
         self.journal: Journal | None = None  # None: nothing is written down
         self.fingerprints = dict(stream.state.fingerprints)  # of what was polled last
         self.taken = 0  # operations of all batches
+        self.written = WrittenTimes()  # of what is buffered, and of what was applied
         self._held: list[Entry] = []  # for the journal, while dead letters are held, too
         self._held_back: list[Polled] = []  # until their schemas are known
         self._source, self._schemas = source, stream.schemas
@@ -267,6 +269,8 @@ class Intake:
                 for piece in self._decoder.pieces(run, stamp, run.partition in shed)
             ]
             self.batcher.add(pieces)
+            for run in runs:
+                self.written.buffer(run)
             self._requests.buffered = self.taken + self.batcher.operations
             self._requests.read.update((piece.partition, piece.last + 1) for piece in pieces)
             self._backlog.note(pieces)

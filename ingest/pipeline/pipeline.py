@@ -125,6 +125,7 @@ class Pipeline:
             self._set_up(stream, judged=own.stop_if_first_bad)
             path = None if stream.directory is None else os.fspath(stream.directory.path)
             log_event("start", **self._place(), checkpoint=path)
+            recovery.tell_sums(source, own.records)
             self._results.begin(resumes=False)
             self._feed.begin(resumes=False)
             if stream.directory is not None:
@@ -197,7 +198,7 @@ class Pipeline:
         self.requests = GraphRequests(source.wake)
         self.intake = Intake(stream, self.decoder, self.outputs, stages, self.requests)
         self.stats = PipelineStats(stream, stages, self.decoder, self.outputs, self._results,
-                                   self._feed)  # fmt: skip
+                                   self._feed, self.intake.written)  # fmt: skip
         self._begun_at = {p: at.offset for p, at in stream.state.positions.items()}
         self._pending: StreamBatch | None = None  # taken but not applied: out of memory
         self._harmless: OutOfMemory | None = None  # the last one after which a step may be retried
@@ -268,6 +269,7 @@ class Pipeline:
         log_event("resume", **self._place(), checkpoint=os.fspath(directory.path),
                   number=found.number, replayed=stats.replayed,
                   torn_bytes=history.torn)  # fmt: skip
+        recovery.tell_sums(self.source, self.settings.records)
 
     def _admit_as(self, admission: Admission) -> None:
         """Let this say which records are taken."""
@@ -443,6 +445,7 @@ class Pipeline:
             self._results.follow(batch.stamp)
             self._answer_requests()
             self.outputs.events.flush()
+            self.decoder.reader.fields.tell()
             due = checkpoints is not None and checkpoints.is_due(self._stream.state)
             if checkpoints is not None and due and not self._first.on_trial:
                 self._begin_checkpoint(checkpoints)  # 8; 9 happens alongside the stream
@@ -527,6 +530,7 @@ class Pipeline:
             window_newest=window.newest,
             expired=state.expired + expired,
         )
+        self.intake.written.apply(batch.positions)
         self.stats.count(batch, seconds, window.late, expired)
         if batch.operations:
             self._moved_at = time.monotonic()

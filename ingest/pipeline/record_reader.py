@@ -34,7 +34,6 @@ from .mapped_fields import MappedFields
 from .outputs import FirstRecords, Outputs
 from .topics.base import TopicReader
 from .topics.readers import TopicReaders
-from .topics.rows import RowTopic
 
 MAX_PRODUCERS = 100_000  # per partition, whose last seq is remembered
 KEPT_REPEATS = 10_000  # whose places are remembered
@@ -131,8 +130,7 @@ class RecordReader:
             yield ReadRecords(partition, offset, Record(value, names=names), counts_rows=True)
             return
         topic = self.topics.of(partition.topic)
-        if isinstance(topic, RowTopic):
-            self.fields.look(topic, polled, stamp)
+        self.fields.look(topic, polled, stamp)
         if isinstance(value, Values):
             for stretch in topic.stretches(value, stamp):
                 yield from self._stretch(topic, polled, value, stretch, stamp)

@@ -44,7 +44,7 @@ from lpma.batch.columns import Columns
 
 from ..errors import CheckpointError, OffsetError, PipelineError, RecordError
 from ..events import log_event
-from ..fields import remembers_rows
+from ..fields import Records, remembers_rows, shares_sums
 from ..formats.records import decode_record
 from ..registry.client import checked_registry
 from ..registry.schemas import Schemas
@@ -393,6 +393,18 @@ def schemas_of(
     if not settings.enveloped:
         return None
     return Schemas(checked_registry(settings.schema_registry), directory, writes=writes)
+
+
+def tell_sums(source: Source, records: Records) -> None:
+    """Say where summed edges may be those of a topic that does not take part in the sum."""
+    summed, others = shares_sums(records, {partition.topic for partition in source.positions()})
+    if summed and others:
+        advice = (
+            f"an edge of {', '.join(summed)} has the sum of its rows, whatever {', '.join(others)} "
+            "made of it: let their edges be others, or sum all of them up"
+        )
+        log_event("sums beside others", logging.WARNING, summed=summed, others=others,
+                  advice=advice)  # fmt: skip
 
 
 def check_source(source: object) -> None:

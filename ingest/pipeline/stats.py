@@ -26,6 +26,7 @@ from .batching import StreamBatch
 from .outputs import Outputs
 from .record_decoder import RecordDecoder
 from .windows import bound_of, facts_of, width_of
+from .written import WrittenTimes
 
 
 class PipelineStats:
@@ -39,6 +40,7 @@ class PipelineStats:
         outputs: Outputs,
         results: ResultsWorker,
         feed: FeedWriter,
+        written: WrittenTimes,
     ) -> None:
         self.stages = stages
         self.history: deque[BatchStats] = deque(maxlen=stream.settings.history)
@@ -56,6 +58,8 @@ class PipelineStats:
         self._outputs = outputs
         self._results = results
         self._feed = feed
+        self._written = written
+        self._since = stream.state.stamp or stream.settings.clock()  # ms: the state was that then
         self._unchanged_before = self._unchanged = stream.graph.unchanged
         self._started = time.perf_counter()
 
@@ -157,6 +161,16 @@ class PipelineStats:
         knows its ends without asking; empty for a file."""
         applied, ends = self._stream.state.positions, self._stream.source.known_ends()
         return {p: max(0, end - applied[p].offset) for p, end in ends.items() if p in applied}
+
+    def lag_seconds(self) -> dict[Partition, float]:
+        """How long the first record that is not applied has waited, by partition and by when its
+        source says that it was written; 0.0 where none waits. Of records that were not read yet,
+        since when the last one before them was written, or what the graph began with."""
+        now, written, found = self._stream.settings.clock(), self._written, {}
+        for p, records in self.lag().items():
+            since = written.waiting.get(p) or written.applied.get(p) or self._since
+            found[p] = max(0, now - since) / 1000 if records else 0.0
+        return found
 
     @property
     def checkpoint_figures(self) -> CheckpointFigures | None:

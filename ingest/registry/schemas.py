@@ -7,9 +7,16 @@ it, and an answer counts by the stamp under which records were buffered:
     directory/schemas/7.from-0.json              schema 7, for records stamped 0 or later
     directory/schemas/9.none-until-1700000030000.json
                                                  there is no schema 9, for records stamped before
+    directory/schemas/others.none-until-1700000000000.json
+                                                 nor any that is not among these, likewise
 
 That the registry has no such schema holds for `ASK_AGAIN_MS`: one that has been registered since
 counts for the records that come then, and not for those before, which are dead letters already.
+
+A topic of garbage has as many ids as records. So at most MOST_UNKNOWN are remembered one by one.
+When there is one more, those that hold no longer become one verdict about all schemas that are not
+known; and if all still hold, which is a flood, all of them do, so that no other schema is asked for
+until then: MOST_UNKNOWN requests in ASK_AGAIN_MS, at most.
 
 The stamps stand in the name and the answer in the file, with a checksum: of a damaged file the name
 is left, so the schema is asked for again, and counts from the same record on.
@@ -22,6 +29,7 @@ same. Ids of schemas never change their meaning: Requires a registry that keeps 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import threading
@@ -36,13 +44,17 @@ import msgspec
 from lpma.file.atomic import atomic_write, make_directory
 
 from ..errors import AwayError, CheckpointError, RecordError, SourceError
+from ..events import log_event
 from ..sources.kafka import clock
 from ..sources.kafka.outage import Outage, Trouble
 from .client import Schema, SchemaRegistry, UnknownSchema
 
 DIRECTORY = "schemas"  # in that of the checkpoints
 ASK_AGAIN_MS = 30_000  # for a schema that was not there
-_NAME = re.compile(r"(\d{1,10})\.(from|none-until)-(\d{1,19})\.json")
+MOST_UNKNOWN = 100  # schemas that were not there, each of which is remembered
+_OTHERS = "others"
+_NAME = re.compile(rf"(\d{{1,10}}|{_OTHERS})\.(from|none-until)-(\d{{1,19}})\.json")
+_NOT_ASKED = f"not asked for, since the registry had none of {MOST_UNKNOWN} schemas just before"
 
 
 class Schemas:
@@ -59,6 +71,7 @@ class Schemas:
         self._writes = writes
         self._known: dict[int, tuple[int, Schema]] = {}  # and the stamp from which it counts
         self._none: dict[int, tuple[int, str]] = {}  # until which stamp there is none; and why
+        self._others = -1  # until which stamp there is none that is not known
         self._damaged: dict[int, int] = {}  # schemas to be asked for again: from which stamp
         self._fetch: _Fetch | None = None
         self._trouble = None if registry is None else Trouble(Outage(registry.url, signs=False))
@@ -70,12 +83,16 @@ class Schemas:
         start, schema = self._known.get(id, (None, None))
         if schema is not None and start is not None and stamp >= start:
             return schema
-        why = self._none.get(id, (0, "it was not in the registry"))[1]
+        is_other = id not in self._none and stamp < self._others
+        default = _NOT_ASKED if is_other else "it was not in the registry"
+        why = self._none.get(id, (0, default))[1]
         raise RecordError(f"schema {id}: {why}", "unserved")
 
     def knows(self, id: int, stamp: int) -> bool:
         """Whether it is known if records with this id and stamp have a schema."""
-        return id in self._known or stamp < self._none.get(id, (-1, ""))[0]
+        if id in self._known or stamp < self._none.get(id, (-1, ""))[0]:
+            return True
+        return stamp < self._others and id not in self._damaged
 
     def ready(self, ids: Iterable[int], stamp: int, wait_s: float) -> bool:
         """Whether all of these are known, which is waited for no longer than so many seconds.
@@ -139,11 +156,32 @@ class Schemas:
             until = stamp + ASK_AGAIN_MS
             self._keep(f"{id}.none-until-{until}.json", str(fetch.error))
             self._none[id] = until, str(fetch.error)
+            if len(self._none) > MOST_UNKNOWN:
+                self._gather(stamp)
             return
         # Where it was missing once, records before this one are dead letters already.
-        start = self._damaged.pop(id, stamp if id in self._none else 0)
+        was_missing = id in self._none or self._others >= 0
+        start = self._damaged.pop(id, stamp if was_missing else 0)
         self._keep(f"{id}.from-{start}.json", schema)
         self._known[id] = start, schema
+
+    def _gather(self, stamp: int) -> None:
+        """Make one verdict of those about schemas that were not there."""
+        ended = {id: until for id, (until, _) in self._none.items() if until <= stamp}
+        gathered = ended or {id: until for id, (until, _) in self._none.items()}
+        others = max(self._others, *gathered.values())
+        self._keep(f"{_OTHERS}.none-until-{others}.json", _NOT_ASKED)
+        self._others = others
+        for id, until in gathered.items():
+            del self._none[id]
+            self._remove(f"{id}.none-until-{until}.json")
+        if not ended:
+            advice = (
+                f"the registry has none of {len(gathered):,} schemas asked for within "
+                f"{ASK_AGAIN_MS // 1000} s: for as long, records of any other that is new become "
+                "dead letters, too: are all producers of this topic known?"
+            )
+            log_event("schemas unknown", logging.WARNING, schemas=len(gathered), advice=advice)
 
     # On disk ---------------------------------------------------------------------------------
 
@@ -164,6 +202,12 @@ class Schemas:
         except OSError as error:
             raise CheckpointError(f"{path / name}: cannot be written: {error}") from error
 
+    def _remove(self, name: str) -> None:
+        """Remove a file, which another tells by now."""
+        if self._path is not None and self._writes:
+            with suppress(OSError):  # it is read again, and says nothing else
+                (self._path / name).unlink(missing_ok=True)
+
     def _load(self) -> None:
         """What is kept there."""
         if self._path is None or not self._path.is_dir():
@@ -172,7 +216,11 @@ class Schemas:
             paths = sorted(self._path.iterdir())
             found = [(path, match) for path in paths if (match := _NAME.fullmatch(path.name))]
             for path, match in found:
-                id, kind, stamp = int(match[1]), match[2], int(match[3])
+                kind, stamp = match[2], int(match[3])
+                if match[1] == _OTHERS:
+                    self._others = max(stamp, self._others)
+                    continue
+                id = int(match[1])
                 if kind == "none-until":
                     until = max(stamp, self._none.get(id, (0, ""))[0])
                     self._none[id] = until, _read(path, str) or "it was not in the registry"

@@ -12,7 +12,8 @@ CSR without a copy:
                      absent where row i is the vertex with id i
     out              large_list<struct<dst: uint32, weight?: float, time?: int64>>; null where the
                      row is no vertex
-    metadata         version, time, directed, edges and rows, each with "lpma." before it
+    metadata         version, time, directed, edges, rows and, of a bipartite graph, left, each
+                     with "lpma." before it
 
 `dst` are rows, counted from 0 over the whole stream. Of an undirected graph both directions are
 there. The archive is what `Snapshot.write_npz` writes, and `Snapshot.read_npz` and `lpma load`
@@ -156,6 +157,7 @@ def _cuts(indptr: Array) -> Iterator[tuple[int, int]]:
 
 def _metadata(s: Snapshot) -> dict[str, str]:
     facts = {"version": s.version, "time": s.time, "edges": s.num_edges, "rows": s.num_rows}
+    facts |= {} if s.left is None else {"left": s.left}
     return {"lpma.directed": str(s.directed).lower()} | {
         f"lpma.{name}": str(value) for name, value in facts.items()
     }

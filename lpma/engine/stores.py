@@ -54,6 +54,7 @@ class Stores:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     place: Place
+    left: int | None = None  # of a bipartite graph, how many ids are of the left side
     # Changed by `note` and by `fill`; `deferred` and `last` by a snapshot too.
     version: int = 0
     loaded: int = 0  # the version that `fill` made

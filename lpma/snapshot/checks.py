@@ -63,13 +63,15 @@ def check_lengths(n: int, m: int, arrays: dict[str, Any], names: Any) -> None:
         raise BatchError("added: must rise, each row once: give numpy.unique(added)")
 
 
-def check_facts(num_edges: Any, version: Any, time: Any, directed: Any) -> None:
+def check_facts(num_edges: Any, version: Any, time: Any, directed: Any, left: Any) -> None:
     """Raise BatchError unless these are what the attributes of a snapshot are."""
     for name, value in (("num_edges", num_edges), ("version", version), ("time", time)):
         if not is_integer(value):
             raise BatchError(f"{name}: an integer, not {value!r}")
     if not is_bool(directed):
         raise BatchError(f"directed: True or False, not {directed!r}")
+    if left is not None and not (is_integer(left) and 0 <= left <= MOST_ROWS):
+        raise BatchError(f"left: None, or an integer from 0 to {MOST_ROWS}, not {left!r}")
 
 
 def check_rows(indptr: Array, indices: Array) -> None:

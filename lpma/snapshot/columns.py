@@ -39,7 +39,8 @@ KEPT = tuple(f"_{name}" for name in ARRAYS)  # the attributes that this project 
 REQUIRED = tuple(column.name for column in ALL if not column.is_optional)
 ROWS = tuple(f"_{name}" for name in REQUIRED)  # of KEPT, those that are made together
 OF_EDGES = tuple(f"_{column.name}" for column in ALL if column.each == "entry of indices")
-FACTS = ("num_edges", "version", "time", "directed")  # what a snapshot says beside its arrays
+LEFT = "left"  # a fact that may be None, and is then not in files
+FACTS = ("num_edges", "version", "time", "directed", LEFT)  # what a snapshot says beside its arrays
 
 
 def facts_of(graph: Any) -> dict[str, Any]:

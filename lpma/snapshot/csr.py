@@ -48,6 +48,7 @@ class Csr:
     ids: Array | None
     added: Array | None
     names: FrozenNames | None
+    left: int | None
     views: dict[str, Any] = field(init=False, repr=False)  # derived, cached by algorithms
 
     def __init__(
@@ -63,6 +64,7 @@ class Csr:
         ids: Array | None = None,
         added: Array | None = None,
         names: FrozenNames | None = None,
+        left: int | None = None,
     ) -> None:
         """Check the arrays, and keep copies of them. Raises BatchError, which says what is wrong.
 
@@ -70,7 +72,7 @@ class Csr:
         given = (indptr, indices, weights, times, ids, added)
         arrays: dict[str, Any] = dict(zip(ARRAYS, given, strict=True))
         checks.check_types(arrays)
-        checks.check_facts(num_edges, version, time, directed)
+        checks.check_facts(num_edges, version, time, directed, left)
         num_edges, version, time = int(num_edges), int(version), int(time)
         kept = _rows_checked(indptr, indices, num_edges, bool(directed))
         if kept is None:
@@ -80,15 +82,15 @@ class Csr:
         vars(self).update(
             zip(KEPT, (*kept, *map(_own, given[2:])), strict=True),
             num_edges=num_edges, version=version, time=time, directed=bool(directed), names=names,
-            views={},
+            left=None if left is None else int(left), views={},
         )  # fmt: skip
 
     @classmethod
     def _trusted(
         cls, indptr: Any, indices: Any, weights: Any, times: Any, num_edges: int, version: int,
         time: int, directed: bool = True, *, ids: Any = None, added: Any = None, names: Any = None,
-        views: dict[str, Any] | None = None, late: DeferredColumns | None = None,
-        taker: Taker | None = None,
+        left: int | None = None, views: dict[str, Any] | None = None,
+        late: DeferredColumns | None = None, taker: Taker | None = None,
     ) -> Self:  # fmt: skip
         """A snapshot of arrays that nobody writes to and that are as `checks` wants them. Those
         that are NOT_YET are made when they are first read: rows by the Lineage in `views`, columns
@@ -105,7 +107,7 @@ class Csr:
             state[TAKER] = taker
         state["_ids"], state["_added"] = ids, added
         state["num_edges"], state["version"], state["time"] = num_edges, version, time
-        state["directed"], state["names"] = directed, names
+        state["directed"], state["names"], state["left"] = directed, names, left
         state["views"] = {} if views is None else views
         return made
 
@@ -157,7 +159,7 @@ class Csr:
         """An array of a writable copy. Raises BatchError if what was written to it is no graph."""
         arrays = {name: vars(self)[name] for name in ARRAYS}
         checks.check_types(arrays)
-        checks.check_facts(self.num_edges, self.version, self.time, self.directed)
+        checks.check_facts(self.num_edges, self.version, self.time, self.directed, self.left)
         indptr, indices = arrays["indptr"], arrays["indices"]
         if name in ROWS:
             checks.check_graph(indptr, indices, self.num_edges, self.directed)
@@ -283,6 +285,7 @@ class _HandedOut:
         return vars(s).setdefault(self._name, given)
 
 
+Csr.left = None  # what was pickled by an earlier release says nothing of it
 for _column in columns.ALL:
     setattr(Csr, f"_{_column.name}", MadeLate(f"_{_column.name}"))
     setattr(Csr, _column.name, _HandedOut(_column.name, _column.doc))

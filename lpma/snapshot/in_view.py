@@ -23,7 +23,7 @@ def in_view(s: Rows, view: TimeView) -> Rows:
         edges = edges_of(indptr, indices, s.directed)
     return s._trusted(
         indptr, indices, weights, times, edges, s.version, s.time, s.directed,
-        ids=s._ids, added=s._added, names=s.names,
+        ids=s._ids, added=s._added, names=s.names, left=s.left,
     )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ class Snapshot(Csr):
     ids        uint32[n]: the vertex behind each row, after `compact=True`; else None
     added      uint32, ascending: the vertices added by themselves; None: every row is a vertex
     names      what the rows go by: see `lpma.names.FrozenNames`; None: by their ids
+    left       of a bipartite graph, how many ids, from 0, are of the left side; None: not said
 
     There is a row for every id up to the largest present. `present` says which rows are vertices:
     those with an edge out or in, and those in `added`. In a compact snapshot, and in one made by
@@ -183,7 +184,7 @@ class Snapshot(Csr):
         """pyarrow.Table with one row per edge: `src`, `dst` (ids, or names), `weight`, `time`.
         Where names are integers and text, both are text, and `src_number` and `dst_number` say
         which are integers. The schema's metadata has lpma.directed, lpma.rows, lpma.vertices (those
-        present), lpma.version and lpma.time. Raises MissingPackage.
+        present), lpma.version, lpma.time and, unless it is None, `left`. Raises MissingPackage.
 
         >>> g = lpma.Graph(device="cpu", times=False)
         >>> g.insert(1, 2, weight=0.5)

@@ -64,5 +64,5 @@ def induced(s: Rows, vertices: Any) -> Rows:
         xp.cumsum(lengths, out=indptr[1:])
     return s._trusted(
         indptr, indices, weights, times, num_edges, s.version, s.time, s.directed,
-        ids=ids, added=added, names=names,
+        ids=ids, added=added, names=names, left=s.left,
     )  # fmt: skip

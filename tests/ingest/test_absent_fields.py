@@ -103,7 +103,141 @@ def test_a_stream_that_has_begun_says_it_once_and_counts(
     assert "none of the first 4 records has the field 'actoin' (kind)" in str(told[0])
 
 
+def test_a_slow_stream_says_it_after_a_while(
+    log: ingest.SqliteLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, of however few records there were, also where no other comes; and counts from then."""
+    seconds = [0.0]
+    mapping = ingest.Fields("user.id", "item", kind="actoin", time="at")
+    with caplog.at_level(logging.WARNING, LOGGER.name), ingest.Pipeline(
+        log, lpma.Graph(device="cpu"), records=mapping, batch_interval=0.0
+    ) as stream:  # fmt: skip
+        stream.decoder.reader.fields._clock = lambda: seconds[0]
+        stream.step()
+        seconds[0] = 100.0
+        log.produce_many("updates", [event(at=5)] * 3)
+        stream.run("end")
+        seconds[0] += mapped_fields.PATIENCE_S - 1
+        stream.step()
+        assert not stream.stats.absent_fields
+        seconds[0] += 1
+        stream.step()
+        assert stream.stats.absent_fields == {"updates: actoin": 3}
+        log.produce_many("updates", [event()] * 2000)
+        stream.run("end")
+        assert stream.stats.absent_fields == {"updates: actoin": 2003}
+    told = [str(r.msg) for r in caplog.records if str(r.msg).startswith("field absent")]
+    assert len(told) == 1
+    assert "none of the first 3 records has the field 'actoin' (kind)" in told[0]
+
+
 def test_records_in_our_own_forms_say_nothing(log: ingest.SqliteLog, tmp_path: Path) -> None:
     log.produce_many("updates", [ingest.encode_row(1, 2)] * 3)
     with pipeline(log, tmp_path / "state", kind="actoin") as stream:
         assert stream.run("end") == 3
+
+
+# Tables ----------------------------------------------------------------------------------------
+
+
+def change(form: str, ts_ms: int | None = None, **columns: Any) -> bytes:
+    """A row that is read, in one of Debezium's forms. ts_ms: of the event; None: it has none."""
+    row = {"a": 1, "b": 2, "amount": 3.5, **columns}
+    more = {} if ts_ms is None else {"ts_ms": ts_ms}
+    flat = {**row, "__op": "r", **{f"__{name}": value for name, value in more.items()}}
+    around = {"before": None, "after": row, "op": "r", "source": {"table": "t"}, **more}
+    event = flat if form.startswith("flattened") else around
+    schema = {"type": "struct", "fields": []}
+    return json.dumps({"schema": schema, "payload": event} if "schema" in form else event).encode()
+
+
+FORMS = ["envelope", "envelope beside its schema", "flattened", "flattened beside its schema"]
+KEY = b'{"a": 1, "b": 2}'
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_new_stream_of_a_table_stops_where_no_event_has_its_time(
+    log: ingest.SqliteLog, tmp_path: Path, form: str
+) -> None:
+    heartbeat = b'{"ts_ms": 5}'  # which says nothing of the others
+    for value in (change(form), heartbeat, change(form)):
+        log.produce("updates", value, key=KEY)
+    table = ingest.Debezium(ingest.Fields("a", "b", weight="amount", time="ts_ms"))
+    graph = lpma.Graph(device="cpu")
+    with ingest.Pipeline(
+        log, graph, tmp_path / "state", stop_if_first_bad=1000, records=table
+    ) as stream:
+        with pytest.raises(ingest.errors.AllRecordsBad) as raised:
+            stream.run("end")
+        said = str(raised.value)
+    assert "none of the first 2 records has the field 'ts_ms' (time): updates has" in said
+    assert "source.table" in said or "__op" in said
+    assert "after" not in said
+    assert graph.version == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("role", ["weight", "time"])
+def test_a_column_that_is_null_in_every_row_stops_a_new_stream(
+    log: ingest.SqliteLog, role: str, form: str
+) -> None:
+    log.produce("updates", change(form, note=None), key=KEY)
+    log.produce("updates", change(form, note=None), key=KEY)
+    named: Any = {role: "note"}
+    table = ingest.Debezium(ingest.Fields("a", "b", **named))
+    graph = lpma.Graph(device="cpu")
+    with ingest.Pipeline(log, graph, stop_if_first_bad=9, records=table) as stream:
+        with pytest.raises(ingest.errors.AllRecordsBad, match=f"'note' [(]{role}[)]") as raised:
+            stream.run("end")
+        said = str(raised.value)
+    assert "updates has a, b, amount, note" in said
+    log.produce("updates", change(form, note=7), key=KEY)
+    with ingest.Pipeline(log, lpma.Graph(device="cpu"), stop_if_first_bad=9, records=table) as good:
+        assert good.run("end") == 3
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_that_has_begun_says_that_no_event_has_its_time(
+    log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    form: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(mapped_fields, "JUDGED", 3)
+    table = ingest.Debezium(ingest.Fields("a", "b", time="ts_ms"))
+    with caplog.at_level(logging.WARNING, LOGGER.name), ingest.Pipeline(
+        log, lpma.Graph(device="cpu"), records=table
+    ) as stream:  # fmt: skip
+        for ts_ms in (None, None, 5, None):
+            for _ in range(2):
+                log.produce("updates", change(form, ts_ms), key=KEY)
+            stream.run("end")
+        assert stream.stats.absent_fields == {"updates: ts_ms": 4}
+        assert stream.graph.num_edges == 1
+    told = [r.msg for r in caplog.records if str(r.msg).startswith("field absent")]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("role", ["weight", "time"])
+def test_a_column_that_a_table_has_not_makes_bad_records_that_name_those_it_has(
+    log: ingest.SqliteLog, role: str, form: str
+) -> None:
+    log.produce("updates", change(form), key=KEY)
+    named: Any = {role: "amuont"}
+    table = ingest.Debezium(ingest.Fields("a", "b", **named))
+    with ingest.Pipeline(log, lpma.Graph(device="cpu"), records=table) as stream:
+        assert stream.run("end") == 0
+        reason = stream.outputs.kept[0].reason
+    assert reason == "amuont: the row has no such column: it has a, b, amount"
+
+
+def test_a_table_of_vertices_has_no_weight(log: ingest.SqliteLog) -> None:
+    """In whichever way its records are read: one by one they were refused."""
+    table = ingest.Debezium(ingest.Fields("a", weight="amuont", default_kind="add_vertex"))
+    for value in (change("envelope"), change("envelope"), b"bad", change("flattened")):
+        log.produce("updates", value, key=b'{"a": 1}')
+    for polled in (1, 100):
+        graph = lpma.Graph(device="cpu")
+        with ingest.Pipeline(log, graph, records=table, poll_records=polled) as stream:
+            stream.run("end")
+            assert [letter.offset for letter in stream.outputs.kept] == [2]
+            assert graph.has_vertices(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ingest
+import lpma
 from ingest import DeadLetter, SqliteLog
+from ingest.events import LOGGER
 from tests.conftest import soak
 from tests.support.cdc.cases import (
     BY_ENDS,
@@ -34,6 +37,7 @@ from tests.support.cdc.cases import (
 )
 from tests.support.cdc.envelopes import Message
 from tests.support.cdc.expected import after_each, figures, sums_of
+from tests.support.events import events_named
 
 randoms = st.randoms(use_true_random=False)
 polls = st.sampled_from([1, 2, 4, 500])  # records at once
@@ -204,3 +208,40 @@ def test_tables_that_are_summed_add_up(
             assert weights_of(pipeline.graph) == {k: w for k, w in total.items() if w > 0}
         pipeline.close()
         assert not letters
+
+
+def events_of(records: Any, topics: list[str], caplog: pytest.LogCaptureFixture) -> list[Any]:
+    """The events of a pipeline that begins, and of one that resumes, with these topics."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        with SqliteLog(path / "log", topics=tuple(topics)) as log:
+            for topic in topics:
+                log.create_topic(topic)
+            with caplog.at_level(logging.WARNING, LOGGER.name):
+                ingest.Pipeline(log, lpma.Graph(device="cpu"), path / "c", records=records).close()
+                ingest.Pipeline.resume(path / "c", log).close()
+    return events_named(caplog, "sums beside others")
+
+
+def test_a_sum_beside_another_topic_of_edges_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    paid = ingest.Debezium(ingest.Fields("a", "b"), on_repeat="sum")
+    found = events_of({"paid": paid, "refunds": paid}, ["paid", "refunds", "clicks"], caplog)
+    assert len(found) == 2, "at the start, and at each resume"
+    assert found[0].fields["summed"] == ["paid", "refunds"]
+    assert found[0].fields["others"] == ["clicks"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"refunds": ingest.Debezium(ingest.Fields("a", "b"), on_repeat="sum")},
+        {"users": ingest.Debezium(ingest.Fields("a", default_kind="add_vertex"))},
+        {"users": ingest.Fields("a", default_kind="add_vertex")}, {"queries": "msgpack"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_takes_part_in_a_sum_or_writes_no_edges_is_not(
+    more: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    paid = ingest.Debezium(ingest.Fields("a", "b"), on_repeat="sum")
+    assert not events_of({"paid": paid, **more}, ["paid", *more], caplog)

@@ -112,7 +112,7 @@ def _part(snapshot: Snapshot, owner: Array, shard: int, shards: int) -> Part:
     added = rows if snapshot._added is None else to_host(snapshot._added)
     return Part(
         shard, shards, starts_of(of_row), indices, weights, times, snapshot.version, snapshot.time,
-        snapshot.directed, None, added[owner[added] == shard],
+        snapshot.directed, None, added[owner[added] == shard], left=snapshot.left,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ class ShardState:
                 loops = count_true(device_module(part.indptr).looped(part.indptr, part.indices))
         return Facts(
             part.num_rows, len(part.indices), loops, part.version, part.time, part.directed,
-            part.bounds, part.names is not None,
+            part.bounds, part.names is not None, part.left,
         )  # fmt: skip
 
     def replace(self, part: Part) -> None:

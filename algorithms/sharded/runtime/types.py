@@ -53,6 +53,7 @@ class Part:
     in_part        the same of the transposed graph, if the shard keeps it; of a directed graph
     names          what the rows go by; None: by their ids. A part with names has ids of its own
                    until `number_names` gives its rows numbers that all shards share
+    left           of a bipartite graph without names, how many ids, from 0, are of the left side
 
     >>> graph = lpma.from_edges([0, 0, 2], [1, 2, 0], device="cpu")
     >>> part = algorithms.sharded.Part.of(graph.snapshot(), shard=0, shards=1)
@@ -73,6 +74,7 @@ class Part:
     added: Array = field(default_factory=lambda: np.empty(0, np.uint32))
     in_part: Part | None = None
     names: FrozenNames | None = None
+    left: int | None = None
 
     @property
     def num_rows(self) -> int:
@@ -103,6 +105,7 @@ class Part:
             shard, shards, snapshot._indptr, snapshot._indices, snapshot._weights, snapshot._times,
             snapshot.version, snapshot.time, directed, None,
             none if snapshot._added is None else snapshot._added, other, snapshot.names,
+            snapshot.left if snapshot.names is None else None,
         )  # fmt: skip
 
 
@@ -137,6 +140,7 @@ class Facts:
     directed: bool
     bounds: tuple[int, ...] | None  # as of its Part
     named: bool  # whether its rows go by names that are not yet numbered
+    left: int | None = None  # as of its Part
 
 
 class ProgramPreempted(LpmaError, RuntimeError):

@@ -123,7 +123,7 @@ class Worker:
         names = None if form is None else replace(state.known, form=form)
         table = Snapshot._trusted(
             part.indptr, part.indices, part.weights, part.times, len(part.indices), part.version,
-            part.time, part.directed, added=part.added, names=names,
+            part.time, part.directed, added=part.added, names=names, left=part.left,
         )  # fmt: skip
         path = Path(directory) / file_name(part.shard, part.shards)
         with device_of(part.indptr):

@@ -58,6 +58,7 @@ ENVELOPE_TIMES = {name: name[-2:] for of in ("", "source.") for name in
                   (f"{of}ts_ms", f"{of}ts_us", f"{of}ts_ns")}  # fmt: skip
 FLAT_OP, FLAT_DELETED = "__op", "__deleted"
 LAST_TIME = 2**63 - 1  # an expiry of what is older removes every edge
+MOST_COLUMNS = 12  # of a row, that are named
 _MAX_WRAPPED = 4096  # bytes of a value that is an object: a number, an id
 # What stands for a value that is not known: null, or in a column that is NOT NULL the fallback of
 # its type, an empty text, 0 in any form, the epoch.
@@ -296,6 +297,23 @@ class ChangeReader:
             return Event("d", self.key(key), row, None, True, None, time)
         return Event(op or "s", self.key(key), None, row, True, None, time)
 
+    def has(self, event: Event, name: str) -> bool:
+        """Whether a row that is there has a value in the column of that name, or its event such a
+        time. Raises RecordError."""
+        if name in ENVELOPE_TIMES:
+            return event.time is not None
+        return event.after is not None and event.after.get(name) not in (UNSET, None)
+
+    def fields_of(self, value: bytes) -> bytes:
+        """What a mapping may name of a record, as an object: the columns of its row, and what is
+        told of the event. REQUIRES: `event` has read it, and there is a row."""
+        parts = _opened(parts_of(value))[0] or {}
+        row = _row(parts.get("after"), NO_TYPES) if "op" in parts else None
+        if row is None:
+            return _joined(parts)
+        around = {name: raw for name, raw in parts.items() if name not in ("before", "after")}
+        return _joined(parts_of(row.data) | around)
+
     def key(self, data: bytes) -> Row | None:
         """The columns of a record's key; None if it has none. Raises RecordError."""
         if not data or data == b"null":
@@ -458,7 +476,7 @@ class ChangeReader:
             dst = self._end(row, str(self.target), event)
         if src is None or (dst is None and not self.table.are_vertices):
             return None
-        if self.weight is None:
+        if self.weight is None or self.table.are_vertices:
             return Edge(src, dst)
         name = str(self.weight)
         value = self._column(row, name, event)
@@ -472,15 +490,17 @@ class ChangeReader:
         Raises RecordError."""
         value = row.get(name)
         if value is UNSET:
-            raise RecordError(f"{name}: the row has no such column")
+            raise RecordError(_no_such_column(name, row))
         if not is_unavailable(value):
             return value
         for other in (event.key, event.before):
             found = UNSET if other is None else other.get(name)
             if found is not UNSET and not is_unavailable(found):
                 return found
+        known = _HINTS.get(event.connector, "ALTER TABLE … REPLICA IDENTITY FULL, in Postgres")
         raise Unknown(
-            f"{name}: the value did not change, and is not in the log: {self._hint(event)}"
+            f"{name}: the value did not change, and is not in the log: set {known}; or have "
+            "Debezium look it up, by its ReselectColumnsPostProcessor"
         )
 
     def _has(self, key: Row | None) -> bool:
@@ -545,7 +565,7 @@ class ChangeReader:
         name = str(self.time)
         value = row.get(name)
         if value is UNSET and event.after is not None:
-            raise RecordError(f"{name}: the row has no such column")
+            raise RecordError(_no_such_column(name, row))
         if value is UNSET or is_unavailable(value):
             return None
         return _said(name, lambda v, t: time_of(v, self.unit, t), value, row.types.get(name))
@@ -556,6 +576,13 @@ _OF_ROWS = ("c", "r", "u", "s")  # a row is there afterwards
 _WITHOUT_AFTER = {
     "mongodb": "an update without `after`: set capture.mode=change_streams_update_full",
 }
+
+
+def _no_such_column(name: str, row: Row) -> str:
+    columns = [each[:40] for each in row.columns() if not each.startswith("__")]
+    listed = ", ".join(columns[:MOST_COLUMNS]) or "none"
+    more = ", …" if len(columns) > MOST_COLUMNS else ""
+    return f"{name}: the row has no such column: it has {listed}{more}"
 
 
 def key_text(columns: Iterable[tuple[str, bytes]]) -> str:

@@ -30,13 +30,13 @@ from .base import TopicReader, bytes_of
 
 class TableTopic(TopicReader):
     """The last change of a row counts. changes: reads them. envelope: of whole rows, and of keys.
-    skipped: where records are counted that are about no row."""
+    skipped: where records are counted that are about no row. reader: of one change."""
 
     envelope: Envelope
 
     def __init__(self, changes: ChangeRows, envelope: Envelope, skipped: Counter[str]) -> None:
         self.envelope = envelope
-        self._changes, self._reader = changes, changes.reader
+        self._changes, self.reader = changes, changes.reader
         self._skipped = skipped
 
     def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> tuple[Record, int]:
@@ -44,16 +44,16 @@ class TableTopic(TopicReader):
         if value != NO_VALUE:
             data = bytes_of(value)
             if is_msgpack(data):
-                return decode_record(data, names=self._reader.names), 0
+                return decode_record(data, names=self.reader.names), 0
             data, _ = self.envelope.inner(data, stamp)
-        event = self._reader.event(data, self.envelope.inner(key, stamp)[0])
+        event = self.reader.event(data, self.envelope.inner(key, stamp)[0])
         if isinstance(event, Skipped):
             self._skipped[event.what] += 1
             return Record(NO_UPDATES), 0
         return self._read(event)
 
     def _read(self, event: Event) -> tuple[Record, int]:
-        return self._reader.record(event), 0
+        return self.reader.record(event), 0
 
     def stretches(self, values: Values, stamp: int) -> Iterator[Stretch]:
         try:
@@ -89,7 +89,7 @@ class SummedTableTopic(TableTopic):
         self._remembered.revert()
 
     def _read(self, event: Event) -> tuple[Record, int]:
-        reader, rows, topic = self._reader, self._remembered, self._topic
+        reader, rows, topic = self.reader, self._remembered, self._topic
         time = reader.time_ms(event)
         if event.op == "t":
             if reader.is_alone or reader.is_of_another_table(event):

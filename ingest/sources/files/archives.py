@@ -37,7 +37,7 @@ def open_npz(
     s = _exported(path, found) if {"indptr", "indices"} <= found.keys() else None
     left = None
     if s is not None:
-        left = int(found["left"]) if "left" in found and asked.bipartite is not False else None
+        left = None if asked.bipartite is False else s.left
         found = _edges(s)
     if not found:
         raise SourceError(f"{path}: needs arrays src and dst, holds none")

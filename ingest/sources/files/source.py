@@ -45,7 +45,9 @@ class FileSource(Source):
     where vertices go by names, the pipeline or its graph needs names=True. Raises SourceError if
     the file cannot be read as such.
 
-    `reading` says how the file is read.
+    `reading` says how the file is read. `left`, of a file with two kinds of vertices that go by
+    numbers, is how many the left side has: `lpma.Graph(left=source.left)` keeps it. By name they
+    come as the file has them, and it is None.
 
     >>> _ = Path("edges.txt").write_text("1 2\\n2 3\\n")
     >>> with ingest.Pipeline(ingest.FileSource("edges.txt"), lpma.Graph(device="cpu")) as pipeline:
@@ -112,6 +114,7 @@ class FileSource(Source):
     def _rewind(self) -> None:
         file = self._opened(self.names)
         self.reading = file.reading
+        self.left = None if self.names else file.left
         self.mirrors = file.reading.mirror
         self._last: deque[tuple[int, Piece]] = deque(maxlen=LAST_PIECES)  # by their offsets
         values = self._noting_pieces(file)

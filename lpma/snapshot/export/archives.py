@@ -20,11 +20,11 @@ from ...dependencies import optional_import
 from ...errors import BatchError, FormatError
 from ...file.atomic import StrPath, atomic_write
 from .. import checks
-from ..columns import ARRAYS, FACTS, REQUIRED, facts_of
+from ..columns import ARRAYS, FACTS, LEFT, REQUIRED, facts_of
 from ..csr import Csr
 from .edges import to_numpy
 from .matrices import to_scipy
-from .room import check_target
+from .room import check_target, tell_left
 
 # What a damaged archive makes NumPy and zipfile raise. TypeError: np.load gives a single .npy as an
 # array, which is not a context manager.
@@ -32,15 +32,11 @@ _DAMAGED = (
     ValueError, EOFError, TypeError, NotImplementedError, RuntimeError, TokenError, KeyError,
     OverflowError, struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-LEFT = "left"  # of a graph, not of a snapshot, which leaves it out
 MATRIX_MARKET_BYTES_PER_EDGE = 48  # two ids of 10 digits, a weight of 24 characters, blanks
 
 
-def write_npz(s: Csr, path: StrPath, left: int | None = None) -> None:
-    """left: of a bipartite graph, the ids below are its left side; `lpma load` reads it back."""
-    stored: dict[str, Any] = fields_of(s)
-    if left is not None:
-        stored[LEFT] = np.int64(left)
+def write_npz(s: Csr, path: StrPath) -> None:
+    stored = fields_of(s)
     check_target(path, ".npz", sum(array.nbytes for array in stored.values()) + 4096)
     with atomic_write(path) as file:
         np.savez(file, **stored)
@@ -49,11 +45,12 @@ def write_npz(s: Csr, path: StrPath, left: int | None = None) -> None:
 def fields_of(s: Csr) -> dict[str, Any]:
     """The members of the archive that `write_npz` writes, as NumPy's arrays and scalars: the arrays
     of the snapshot (columns.py), without those that it lacks; the names of the rows as
-    names/files.py has them; `num_edges`, `version`, `time`, `directed`."""
+    names/files.py has them; `num_edges`, `version`, `time`, `directed`, and `left` if
+    it is said."""
     host: dict[str, Any] = to_numpy(s)
     if s.names is not None:
         host |= _columns_of_names(s.names.of(np.arange(s.num_rows)))
-    facts = {name: np.array(value)[()] for name, value in facts_of(s).items()}
+    facts = {name: np.array(value)[()] for name, value in facts_of(s).items() if value is not None}
     return host | facts  # int64 and bool
 
 
@@ -101,9 +98,8 @@ def read_npz(path: StrPath) -> dict[str, Any]:
         fields: dict[str, Any] = arrays_of(path)
     except FormatError as error:
         raise FormatError(f"{path} is not a snapshot written by write_npz ({error})") from error
-    fields.pop(LEFT, None)
-    needed = {*REQUIRED, *FACTS}
-    unknown = set(fields) - needed - {*ARRAYS, *COLUMNS}
+    needed = {*REQUIRED, *FACTS} - {LEFT}
+    unknown = set(fields) - needed - {*ARRAYS, *COLUMNS, LEFT}
     if needed - set(fields) or unknown:
         raise FormatError(f"{path} holds {sorted(fields)}, which are not a snapshot's arrays")
     _check_fields(path, fields)
@@ -117,10 +113,11 @@ def read_npz(path: StrPath) -> dict[str, Any]:
 def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
     """What every consumer of a CSR relies on. Makes Python's numbers of the scalars."""
     try:
-        for name in FACTS:
+        for name in FACTS if LEFT in fields else FACTS[:-1]:
             if fields[name].shape != ():
                 raise BatchError(f"{name}: must be a scalar")
             fields[name] = (bool if name == "directed" else int)(fields[name])
+        checks.check_facts(*(fields.get(name) for name in FACTS))
         arrays = {name: fields.get(name) for name in ARRAYS}
         checks.check_types(arrays)
         indptr, indices = fields["indptr"], fields["indices"]
@@ -135,6 +132,7 @@ def _check_fields(path: StrPath, fields: dict[str, Any]) -> None:
 def write_matrix_market(s: Csr, path: StrPath) -> None:
     io = optional_import("scipy.io", "scipy", "write_matrix_market()")
     check_target(path, ".mtx", s.num_edges * MATRIX_MARKET_BYTES_PER_EDGE + 4096)
+    tell_left(s, ".mtx")
     with atomic_write(path) as file:
         io.mmwrite(
             file,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 
 from ...errors import LpmaError
 from ...file.atomic import StrPath, check_writable
 from ...host import available_memory_bytes
+from ..csr import Csr
 
 
 class ExportError(LpmaError, ValueError):
@@ -30,4 +32,14 @@ def check_target(path: StrPath, suffix: str, needed_bytes: int) -> None:
         raise ExportError(
             f"{path} may take {needed_bytes / 2**30:.2f} GiB and {free / 2**30:.2f} GiB are free: "
             "make room or choose another disk"
+        )
+
+
+def tell_left(s: Csr, suffix: str) -> None:
+    """Warn whoever called a method of a snapshot that a file has no place for its left side."""
+    if s.left is not None:
+        warnings.warn(
+            f"{suffix} cannot say which vertices are the left side, here those below {s.left}: "
+            "write_npz() and write_parquet() keep it",
+            stacklevel=4,
         )

@@ -20,7 +20,7 @@ from ...file.atomic import StrPath, atomic_write
 from ..csr import Csr
 from ..vertices import OfRows
 from .edges import chunks_as, named
-from .room import ExportError, check_target
+from .room import ExportError, check_target, tell_left
 
 LIBRARIES = ("auto", "pandas", "polars", "arrow")
 
@@ -67,6 +67,7 @@ def _schema(pyarrow: Any, s: Csr, of_rows: dict[str, Any] | None) -> Any:
         fields.append(("time", pyarrow.int64()))
     facts = {"directed": str(s.directed).lower(), "rows": s.num_rows, "vertices": s.num_vertices}
     facts |= {"version": s.version, "time": s.time}
+    facts |= {} if s.left is None else {"left": s.left}
     return pyarrow.schema(fields, metadata={f"lpma.{x}": str(its) for x, its in facts.items()})
 
 
@@ -175,9 +176,9 @@ def _of_each_vertex(
     return table
 
 
-def write_parquet(s: Csr, path: StrPath, left: int | None = None) -> None:
+def write_parquet(s: Csr, path: StrPath) -> None:
     """In row groups of about a million edges. Ids are written as differences: two thirds of the
-    time of a dictionary, and of the bytes. left: as `write_npz` has it."""
+    time of a dictionary, and of the bytes."""
     pyarrow = optional_import("pyarrow", "pyarrow", "write_parquet()")
     parquet = optional_import("pyarrow.parquet", "pyarrow", "write_parquet()")
     columns = (column for column in (s._weights, s._times) if column is not None)
@@ -185,8 +186,6 @@ def write_parquet(s: Csr, path: StrPath, left: int | None = None) -> None:
     check_target(path, ".parquet", s.num_edges * (8 + sizes))
     of_rows = _ends_of_all(pyarrow, s)
     schema = _schema(pyarrow, s, of_rows)
-    if left is not None:
-        schema = schema.with_metadata({**schema.metadata, "lpma.left": str(left)})
     ids = ("src", "dst") if of_rows is None else ()
     encoded = {
         "use_dictionary": [name for name in schema.names if name not in ids],
@@ -200,6 +199,7 @@ def write_parquet(s: Csr, path: StrPath, left: int | None = None) -> None:
 def write_csv(s: Csr, path: StrPath) -> None:
     pyarrow = optional_import("pyarrow", "pyarrow", "write_csv()")
     check_target(path, ".csv", s.num_edges * CSV_BYTES_PER_EDGE + 4096)
+    tell_left(s, ".csv")
     of_rows = _with_numbers(pyarrow, _ends_of_all(pyarrow, s))
     from .csv_lines import Lines  # with Numba, which takes a third of a second to import
 

@@ -17,7 +17,7 @@ from ...file.atomic import StrPath, atomic_write, check_writable
 from ..csr import Csr
 from .edges import named
 from .matrices import to_networkx
-from .room import ExportError
+from .room import ExportError, tell_left
 
 MAX_ITEMS = 2_000_000
 
@@ -35,6 +35,7 @@ def write(s: Csr, path: StrPath, form: str) -> None:
             "written for: write_parquet() and write_csv() take any number"
         )
     _refuse_names(s, form)
+    tell_left(s, f".{form}")
     graph: Any = to_networkx(s)
     with atomic_write(path) as file:
         if form == "graphml":

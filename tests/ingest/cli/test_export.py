@@ -273,6 +273,37 @@ def test_the_sides_of_a_bipartite_graph(
         assert "left side" in run("export", store, tmp_path / f"out.{ending}").stderr
 
 
+def test_a_stream_of_a_bipartite_file_keeps_its_sides(tmp_path: Path) -> None:
+    path, state, store = (tmp_path / name for name in ("e.csv", "state", "g.lpma"))
+    path.write_text("user,item\n1,20\n2,20\n2,21\n")
+    bipartite = ["--set", "file.bipartite=true"]
+    run("ingest", path, "-c", state, "--save", store, *bipartite)
+    for saved in (state, store):
+        assert document("info", saved)["left"] == 3
+        assert document("run", "bicliques", saved, "--p", 2, "--q", 1)["left"] == 3
+    assert ingest.FileSource(path, bipartite=True).left == 3
+    assert ingest.FileSource(path).left is None
+    begun = ["ingest", path, "-c", tmp_path / "other", "--set", f"graph.from_store={store}"]
+    document(*begun, *bipartite)
+    lpma.Graph(device="cpu", left=7).save(store)
+    for dry_run in ([], ["--dry-run"]):
+        told = run(*begun[:3], tmp_path / "third", *begun[4:], *bipartite, *dry_run, status=3)
+        assert "its left side has 7 of its ids, and that of the file 3" in told.stderr
+    path.write_text("user,item\nann,tea\nbob,tea\n")
+    told = run("ingest", path, "-c", tmp_path / "names", *bipartite).stderr
+    assert "left side is not kept where they go by names" in told
+    assert document("info", tmp_path / "names").get("left") is None
+
+
+def test_topics_that_may_have_two_kinds_of_vertices_are_told(tmp_path: Path) -> None:
+    log, fields = tmp_path / "s.log", ["--source", "user", "--target", "item_id"]
+    with ingest.SqliteLog(log) as source:
+        source.produce("updates", b'{"user": 1, "item_id": 1}')
+    told = run("ingest", log, "-c", tmp_path / "state", *fields).stderr
+    assert "user and item_id may be two kinds of vertices" in told
+    assert "two kinds" not in run("ingest", log, "-c", tmp_path / "state").stderr
+
+
 @pytest.mark.parametrize("ending", ["npz", "parquet"])
 def test_names_on_both_sides_of_an_export_stay(tmp_path: Path, ending: str) -> None:
     store, out = tmp_path / "g.lpma", tmp_path / f"out.{ending}"

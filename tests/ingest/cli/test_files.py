@@ -37,6 +37,9 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
+FAILS = {"load": 1, "ingest": 3}  # the status that each ends with
+
+
 def saving(command: str, source: Path, store: Path, *options: object) -> list[object]:
     """A command that makes a store of a file. `--columns` is an option of `load` alone."""
     if command == "ingest" and "--columns" in options:
@@ -46,19 +49,19 @@ def saving(command: str, source: Path, store: Path, *options: object) -> list[ob
 
 
 @pytest.mark.parametrize("command", ["load", "ingest"])
-def test_nothing_loaded_is_status_1_and_nothing_is_written(
+def test_nothing_loaded_is_a_failure_and_nothing_is_written(
     own: Path, tmp_path: Path, command: str
 ) -> None:
     before = set(tmp_path.iterdir())
     more = ["-c", tmp_path / "state"] if command == "ingest" else []
     dense = [*more, "--no-names"]
-    said = run(*saving(command, own, tmp_path / "g.lpma", *dense), status=1).stderr
+    said = run(*saving(command, own, tmp_path / "g.lpma", *dense), status=FAILS[command]).stderr
     assert "left out 2 bad lines (src: not an integer of 64 bits: 2)" in said
     assert "--names" in said
     assert "alice,bob" in said
     for text in ("", "# nothing\n"):
         own.write_text(text)
-        said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=1).stderr
+        said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=FAILS[command]).stderr
         assert "it holds no edge" in said
     assert set(tmp_path.iterdir()) == before
     assert run("run", "core", own, "--no-names", status=1).stderr
@@ -192,12 +195,12 @@ def test_json_lines(tmp_path: Path, command: str, name: str) -> None:
     assert (edge["weight"], edge["time"]) == (4, 9)
     (edge,) = document("query", "edge", store, "ann", '"5"')["results"]
     assert (edge["found"], edge["weight"]) == (True, 1)
-    said = run(*saving(command, path, store, *FIELDS, "--no-names"), status=1).stderr
+    said = run(*saving(command, path, store, *FIELDS, "--no-names"), status=FAILS[command]).stderr
     assert "nothing was loaded" in said
     assert "--names" in said
     more = ("--source", "user", "--target", "item", "--weight", "n")
     assert document(*saving(command, path, store, *more))["operations"] == 3
-    run(*saving(command, path, store, "--columns", "src dst"), status=1)
+    run(*saving(command, path, store, "--columns", "src dst"), status=FAILS[command])
 
 
 def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
@@ -205,7 +208,7 @@ def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
     path.write_text(JSON_LINES)
     run("ingest", path, "-c", state, *FIELDS, "--names", "--limit", 1)
     assert document("ingest", path, "-c", state)["total_operations"] == 3
-    run("ingest", path, "-c", state, "--source", "item", "--target", "user", status=1)
+    run("ingest", path, "-c", state, "--source", "item", "--target", "user", status=3)
     assert document("query", "degree", state, "ann")["results"][0]["degree"] == 2
 
 
@@ -225,11 +228,11 @@ def test_json_lines_with_times_in_a_unit(tmp_path: Path, unit: str) -> None:
 
 def test_fields_of_a_file_without_json_are_its_columns(own: Path, tmp_path: Path) -> None:
     for command in (("load", own, tmp_path / "g"), ("ingest", own, "--save", tmp_path / "g")):
-        told = run(*command, *FIELDS, status=1).stderr
+        told = run(*command, *FIELDS, status=FAILS[command[0]]).stderr
         assert "no column 'user' for the source: the columns are 'from', 'to'" in told
         assert not (tmp_path / "g").exists()
     default = ("--set", "fields.default_weight=2")
-    told = run("ingest", own, "--save", tmp_path / "g", *default, status=1)
+    told = run("ingest", own, "--save", tmp_path / "g", *default, status=3)
     assert "not JSON lines, as a .jsonl has them" in told.stderr
     (tmp_path / "e.jsonl").write_text('{"src": 1, "dst": 2}\n')
     assert document("run", "core", tmp_path / "e.jsonl")["edges"] == 1
@@ -257,7 +260,9 @@ def test_other_files_are_named(tmp_path: Path, kind: str, name: str) -> None:
         content = gzip.compress(content)
     path.write_bytes(content)
     for command in ("load", "ingest"):
-        said = run(*saving(command, path, tmp_path / "g.lpma", "--names"), status=1).stderr
+        said = run(
+            *saving(command, path, tmp_path / "g.lpma", "--names"), status=FAILS[command]
+        ).stderr
         assert message in said
         assert str(path) in said
     assert sorted(p.name for p in tmp_path.iterdir()) == [name]
@@ -408,12 +413,12 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(at))
         assert "a socket: pipe what it sends" in run("load", at, store, status=1).stderr
-        assert "a socket: pipe what it sends" in run("ingest", at, "--save", store, status=1).stderr
-    assert "a pipe" in run("ingest", pipe, "--save", store, status=1).stderr
+        assert "a socket: pipe what it sends" in run("ingest", at, "--save", store, status=3).stderr
+    assert "a pipe" in run("ingest", pipe, "--save", store, status=3).stderr
     for read in (ingest.read_edges, ingest.FileSource):
         with pytest.raises(ingest.SourceError, match=r"a pipe.*`lpma load`"):
             read(pipe)
-    assert "a directory" in run("ingest", tmp_path, "--save", store, status=1).stderr
+    assert "a directory" in run("ingest", tmp_path, "--save", store, status=3).stderr
     assert "no such file" in run("load", tmp_path / "none.csv", store, status=1).stderr
     assert not store.exists()
 

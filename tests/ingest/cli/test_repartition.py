@@ -68,11 +68,24 @@ def test_a_topic_is_written_beside_the_one_that_is_read(tmp_path: Path) -> None:
     assert edges_in(path, "split.in").keys() == {(u + 1, u) for u in range(20)}
     options = ["--from-topic", "more", "--source", "src", "--target", "dst"]
     options += ["--partitions", 3, "-c", tmp_path / "json", "--queries"]
-    refused = run("repartition", path, "other", *options, "asked", status=1)
+    refused = run("repartition", path, "other", *options, "asked", status=3)
     assert "has the queries of 'split'" in refused.stderr
     options.append("more.queries")
     assert document("repartition", path, "other", *options)["operations"] == 1
     assert "repartitioned" in run("repartition", path, "other", *options).stdout
+
+
+def test_what_a_cluster_does_not_keep_of_a_bipartite_file_is_told(tmp_path: Path) -> None:
+    path, log = tmp_path / "own.csv", tmp_path / "log"
+    path.write_text("user,item\n1,20\n2,20\n")
+    options = ["--to", log, "--partitions", 2, "--queries"]
+    assert (
+        "may be two kinds"
+        in run("repartition", path, "a", *options, "aq", "-c", tmp_path / "a").stderr
+    )
+    told = run("repartition", path, "b", *options, "bq", "-c", tmp_path / "b", "--bipartite").stderr
+    assert "the left side, here the first 3, is not kept by a cluster" in told
+    assert edges_in(log, "b").keys() == {(1, 23), (2, 23)}
 
 
 @pytest.mark.parametrize(
@@ -98,13 +111,13 @@ def test_what_cannot_be_done_is_said_in_a_line(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("1,2\n")
     end = ["-c", tmp_path / "progress", "--partitions", 2]
-    assert "no such file" in run("repartition", "gone", "x", "--to", path, *end, status=1).stderr
-    said = run("repartition", path, "x", "--to", path, *end, status=1).stderr
+    assert "no such file" in run("repartition", "gone", "x", "--to", path, *end, status=3).stderr
+    said = run("repartition", path, "x", "--to", path, *end, status=3).stderr
     assert "is no embedded log" in said
     log = tmp_path / "log"
     with SqliteLog(log) as made:
         made.produce("updates", ingest.encode_row(1, 2))
-    said = run("repartition", path, "updates", "--to", log, *end, status=1).stderr
+    said = run("repartition", path, "updates", "--to", log, *end, status=3).stderr
     assert "1 partitions, not 2" in said
 
 

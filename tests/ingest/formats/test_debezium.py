@@ -124,6 +124,8 @@ def test_what_an_event_does(
          b'{"id": 7}', "binlog_row_image"),
         (BY_ID, flat(__op="u"), b'{"id": 7}', "ExtractNewRecordState"),
         (BY_ID, event("c", None, {**ROW, "who": UNAVAILABLE}), b'{"id": 7}', "not in the log"),
+        (BY_ID, event("u", None, {**ROW, "w": UNAVAILABLE}, source={"connector": "oracle"}),
+         b'{"id": 7}', "SUPPLEMENTAL.*ReselectColumnsPostProcessor$"),
         (FOLLOWS, event("c", None, {"who": 1, "whom": 2}), KEY, "w: the row has no such column"),
         (FOLLOWS, event("c", None, {**ROW, "w": "AfQ="}), KEY, "decimal.handling.mode"),
         (FOLLOWS, event("x", None, ROW), KEY, "op"),
@@ -135,6 +137,20 @@ def test_what_an_event_does(
 def test_what_is_missing_is_said(table: Debezium, value: bytes, key: bytes, says: str) -> None:
     with pytest.raises(RecordError, match=says):
         read(table, value, key)
+
+
+@pytest.mark.parametrize("column", ["who", "w"])
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_a_sum_is_no_remedy_for_a_value_that_is_not_in_the_log(column: str, is_flat: bool) -> None:
+    """What is remembered are rows, and this is a row of which a column is not known."""
+    row = {**ROW, column: UNAVAILABLE}
+    reader = ChangeReader(Debezium(BY_ID.fields, on_repeat="sum"), False, "follows", is_alone=True)
+    told = json.dumps({**row, "__op": "u"}).encode() if is_flat else event("u", None, row)
+    found = reader.event(told, b'{"id": 7}')
+    assert not isinstance(found, Skipped)
+    with pytest.raises(RecordError, match=f"^{column}: .*REPLICA IDENTITY FULL") as raised:
+        reader.table_row(found)
+    assert "on-repeat" not in str(raised.value)
 
 
 def with_schema(payload: dict[str, Any], **types: dict[str, Any]) -> bytes:

@@ -377,7 +377,8 @@ def _spoilt(value: Any, at: int, new: bytes) -> bytes:
 
 
 odd_values = st.sampled_from([b'"', b"}", b",", b"1", b"e9", b"null", b"-", b'"src":8,',
-                              b"NaN", b" ", b"[", b'"op":"d",', b"\\u0000", b"0"])  # fmt: skip
+                              b"NaN", b" ", b"[", b'"op":"d",', b"\\u0000", b"0", b"\xff",
+                              b'"\xff":1,'])  # fmt: skip
 usual = st.builds(
     lambda id, src, dst, w, op: changed(
         {"id": id}, op, None if op == "c" else row(src, dst, 1.0, id=id),
@@ -387,10 +388,13 @@ usual = st.builds(
     st.sampled_from("cud"),
 )  # fmt: skip
 known = st.sampled_from(_told())
+small = usual | known.filter(lambda told: len(_bytes(told.value)) < 10_000)
 spoilt = st.builds(
     lambda told, at, new: told if told.none else told._replace(value=_spoilt(told.value, at, new)),
-    usual | known.filter(lambda told: len(_bytes(told.value)) < 10_000), st.integers(0, 2000),
-    odd_values,
+    small, st.integers(0, 2000), odd_values,
+) | st.builds(
+    lambda told, at, new: told._replace(key=_spoilt(told.key, at, new)),
+    small, st.integers(0, 40), odd_values,
 )  # fmt: skip
 
 
@@ -400,6 +404,25 @@ spoilt = st.builds(
 def test_records_are_read_at_once_as_one_by_one(records: Any, told: list[Told]) -> None:
     """The same edges, and the same dead letters for the same reasons."""
     assert read(records, told) == read(records, told, polled=1)
+
+
+@pytest.mark.parametrize("at", ["around", "before", "after", "source", "flattened", "key"])
+@pytest.mark.parametrize("records", [ENDS, LAST, SUM])
+def test_a_name_that_is_not_utf8_is_read_at_once_as_one_by_one(records: Any, at: str) -> None:
+    key, value = ends(1, 2), event("u", row(1, 2), row(1, 2, 3.0))
+    told = Told(key, row(1, 2)) if at == "flattened" else Told(key, value)
+    spoils = {"around": b"{", "flattened": b"{", "source": b'"source": {', "before": b'"before": {',
+              "after": b'"after": {'}  # fmt: skip
+    if at == "key":
+        odd = told._replace(key=_bytes(key).replace(b"{", b'{"\xff":1, ', 1))
+    else:
+        opening = spoils[at]
+        data = _bytes(told.value)
+        assert opening in data
+        odd = told._replace(value=data.replace(opening, opening + b'"\xff":1, ', 1))
+    around = [made(21, 22, 2.0), odd, Told(ends(3, 4), b"bad"), made(23, 24, 3.0)]
+    for some in (around, around[:2], [odd]):
+        assert read(records, some) == read(records, some, polled=1)
 
 
 @pytest.mark.parametrize("text", ["1_000", " 7 ", "٣", "0x10", "1e"])

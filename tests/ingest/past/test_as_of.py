@@ -22,6 +22,7 @@ from ingest.state.checkpoint import GRAPH, State, read_checkpoint
 from ingest.state.directory import checkpoint_numbers, checkpoint_path
 from ingest.state.journal import Chunk, segment_numbers, segment_path
 from ingest.state.journal_reader import read_journal
+from ingest.types import Partition
 from lpma.arrays import to_host
 from tests.conftest import soak
 from tests.support import named_stream
@@ -306,6 +307,42 @@ def test_a_damaged_journal_ends_what_can_be_had(device: str, run: Recorder) -> N
             ingest.as_of(run.state, source, version=6, device=device)
         with pytest.raises(PastError, match=r"journal-\d+ is missing"):
             ingest.as_of(run.state, source, time=run.stamps[5][0], device=device)
+
+
+def test_what_is_missing_between_past_views_is_said(run: Recorder) -> None:
+    assert "cannot be had" not in described(reachable(run.state))
+    with run.source() as source:
+        kept = view(run.state, source, version=5).checkpoint
+    segment_path(run.state, kept.segment).unlink()
+    said = described(reachable(run.state))
+    assert "versions 0 … 5 (" in said
+    assert "versions 7 … 10 (" in said
+    assert said.endswith("; version 6 between them cannot be had")
+
+
+def test_what_a_stream_went_on_without_is_no_past_view(run: Recorder) -> None:
+    """Known without the source, which says the same."""
+    with run.source() as source:
+        source.produce_many("updates", [ingest.encode_row(5, 70 + i) for i in range(9)])
+        end = source.end_offsets()[Partition("updates", 0)]
+        source.trim("updates", 0, before=end - 4)
+        settings: Any = {"clock": run.clock, "batch_size": 2, "batch_interval": 10.0}
+        with Pipeline.resume(run.state, source, accept_gap=True, device="cpu", **settings) as again:
+            keep_this(again)
+            again.run("end")
+            newest = again.graph.version
+        spans = reachable(run.state)
+        assert spans == reachable(run.state, source)
+        assert spans[-1].last_version == newest
+        assert [s.first_version for s in spans if s.first_version == s.last_version][:6] == [
+            0, 1, 3, 5, 7, 9
+        ]  # fmt: skip
+        assert "versions 2, " not in (said := described(spans))
+        assert "; version 2, version 4, version 6, version 8" in said
+        for span in spans:
+            for version in range(span.first_version, span.last_version + 1):
+                found = ingest.as_of(run.state, source, version=version, device="cpu")
+                assert found.version == version
 
 
 def test_another_source_is_refused(device: str, run: Recorder, tmp_path: Path) -> None:

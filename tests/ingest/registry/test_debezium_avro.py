@@ -10,6 +10,7 @@ import pytest
 
 import lpma
 from ingest import Debezium, Fields, Pipeline, SqliteLog
+from ingest.errors import AllRecordsBad
 from tests.support.schema_registry import avro, enveloped, served
 from tests.support.waiting import wait_for
 
@@ -76,3 +77,34 @@ def test_a_table_in_avro_is_the_graph(on_repeat: Any, tmp_path: Path) -> None:
         with Pipeline(log, graph, records=table, names=True, schema_registry=registry.url) as p:
             p.run("end")
             assert (graph.num_edges, p.outputs.rejected) == (1, 0)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"time": "source.ts_us"}, "records has the field 'source.ts_us'"),
+        ({"weight": "amuont"}, "amuont: the row has no such column: it has id, payer, payee, am"),
+        ({"time": "when"}, "when: the row has no such column: it has id, payer, payee, am"),
+    ],
+)
+def test_what_the_mapping_names_and_no_record_has(
+    fields: dict[str, Any], said: str, flat: bool, tmp_path: Path
+) -> None:
+    ann = row(1, "ann", "bob", 150)
+    content = {"before": None, "after": ann, "op": "c", "ts_ms": 7,
+               "source": {"connector": "postgresql", "ts_ms": 6}}  # fmt: skip
+    table = Debezium(Fields("payer", "payee", **fields), on_repeat="sum")
+    with served() as registry, SqliteLog(tmp_path / "log") as log:
+        value, key = registry.add(ROW if flat else ENVELOPE), registry.add(KEY, subject="k")
+        told = avro(ROW, ann) if flat else avro(ENVELOPE, content)
+        for _ in range(2):
+            log.produce("updates", enveloped(value, told), key=enveloped(key, avro(KEY, {"id": 1})))
+        graph = lpma.Graph(names=True, device="cpu")
+        with (
+            Pipeline(log, graph, records=table, names=True, stop_if_first_bad=1000,
+                     schema_registry=registry.url) as pipeline,
+            pytest.raises(AllRecordsBad, match=said),
+        ):  # fmt: skip
+            pipeline.run("end")
+        assert graph.version == 0

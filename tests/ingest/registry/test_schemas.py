@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ingest import CheckpointError, RecordError, SchemaRegistry, SourceError
 from ingest.errors import AwayError
@@ -73,6 +76,90 @@ def test_one_that_stays_missing_is_asked_for_now_and_then(
         assert verdict(found, 1, stamp) == "none"
     assert len(registry.asked) == 3
     assert len(list((tmp_path / DIRECTORY).iterdir())) == 1
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingest.registry.schemas.MOST_UNKNOWN", FEW)
+
+
+FEW = 3
+
+
+@pytest.mark.usefixtures("few")
+def test_a_flood_of_unknown_ids_is_asked_for_a_few_times_and_told_once(
+    registry: Registry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    id = registry.add('"int"', references=[])
+    found = schemas(registry, tmp_path)
+    assert verdict(found, id, 0) == '"int"'
+    late = registry.add('"long"', references=[])
+    for stamp in range(1000):  # within ASK_AGAIN_MS
+        assert verdict(found, 10**6 + stamp, stamp) == "none"
+        assert verdict(found, id, stamp) == '"int"'
+    assert len(registry.asked) == 1 + FEW + 1
+    assert verdict(found, late, 1000) == "none"
+    with pytest.raises(RecordError, match="not asked for"):
+        found.of(late, 1000)
+    assert len(events_named(caplog, "schemas unknown")) == 1
+    files = sorted(path.name for path in (tmp_path / DIRECTORY).iterdir())
+    assert files == [f"{id}.from-0.json", f"others.none-until-{FEW + ASK_AGAIN_MS}.json"]
+    after = FEW + ASK_AGAIN_MS
+    assert verdict(found, late, after) == '"long"'
+    again = schemas(None, tmp_path)  # all is decided without a registry
+    assert [verdict(again, late, stamp) for stamp in (1000, after - 1, after)] == [
+        "none", "none", '"long"'
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("few")
+def test_ids_that_were_unknown_long_ago_are_no_flood(
+    registry: Registry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = schemas(registry, tmp_path)
+    for at in range(20):
+        stamp = at * ASK_AGAIN_MS
+        assert verdict(found, 10**6 + at, stamp) == "none"
+        id = registry.add(f'{{"type": "fixed", "name": "f", "size": {at + 1}}}', references=[])
+        assert verdict(found, id, stamp) != "none"
+    assert not events_named(caplog, "schemas unknown")
+    unknown = [p for p in (tmp_path / DIRECTORY).iterdir() if "none-until" in p.name]
+    assert len(unknown) <= FEW + 1
+
+
+steps = st.lists(
+    st.tuples(st.integers(1, 9), st.sampled_from([0, 1, ASK_AGAIN_MS // 3, ASK_AGAIN_MS]),
+              st.sampled_from(["read"] * 6 + ["register", "restart", "damage"])),
+    max_size=40,
+)  # fmt: skip
+
+
+@given(steps=steps)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.usefixtures("few")
+def test_a_replay_decides_alike(steps: list[tuple[int, int, str]]) -> None:
+    """However ids come, schemas are registered meanwhile, files are damaged and the process is
+    restarted; and no more is asked for and kept than may be."""
+    with served() as registry, tempfile.TemporaryDirectory() as folder:
+        path, stamp = Path(folder), 1
+        found, seen = schemas(registry, path), []
+        for id, later, what in steps:
+            stamp += later
+            if what == "register" and id not in registry.schemas:
+                registry.add('"int"', id=id)
+            elif what == "restart":
+                found = schemas(registry, path)
+            elif what == "damage":
+                for file in (path / DIRECTORY).glob(f"{id}.from-*"):
+                    file.write_bytes(b"")
+                found = schemas(registry, path)
+            else:
+                seen.append((id, stamp, verdict(found, id, stamp)))
+        replayed = schemas(registry, path)
+        assert [(id, at, verdict(replayed, id, at)) for id, at, _ in seen] == seen
+        if (path / DIRECTORY).exists():
+            kept = [file.name for file in (path / DIRECTORY).iterdir()]
+            assert sum("none-until" in name for name in kept) <= FEW + 1
 
 
 def test_what_is_kept_and_damaged_is_asked_for_again(registry: Registry, tmp_path: Path) -> None:

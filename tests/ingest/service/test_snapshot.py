@@ -146,6 +146,17 @@ def test_the_smallest_graphs(serve_store: Serve, edges: int) -> None:
     check_arrow(get(serve_store(graph)), graph.snapshot())
 
 
+@pytest.mark.parametrize("compact", ["true", "false"])
+def test_the_left_side_comes_along(serve_store: Serve, tmp_path: Path, compact: str) -> None:
+    graph = lpma.Graph(device="cpu", left=2)
+    graph.insert([0, 1], [5, 6])
+    served = serve_store(graph)
+    assert table_of(get(served, f"?compact={compact}")).schema.metadata[b"lpma.left"] == b"2"
+    (tmp_path / "s.npz").write_bytes(get(served, f"?format=npz&compact={compact}").body)
+    assert lpma.Snapshot.read_npz(tmp_path / "s.npz").left == 2
+    assert b"lpma.left" not in table_of(get(serve_store(random_graph(1)))).schema.metadata
+
+
 @pytest.mark.parametrize("names", [["ann", "bob", "eve"], [5, -7, 2**40], ["ann", 5, "5"]])
 def test_names_come_along(serve_store: Serve, tmp_path: Path, names: list[Any]) -> None:
     graph = lpma.Graph(device="cpu", names=True)
