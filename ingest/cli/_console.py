@@ -23,7 +23,6 @@ from rich.table import Table
 
 from ..errors import WordError
 from ._interrupt import INTERRUPTED, noting_interrupts
-from ._status import FAILED, status_of
 
 MOST_COLUMNS = 10_000
 
@@ -57,17 +56,9 @@ JsonOption = Annotated[
 ]
 
 
-def supervised(command: Callable[P, R]) -> Callable[P, R]:
-    """As `failing_in_one_line`, of a command that runs for long: its status says whether to start
-    it again can help."""
-    return failing_in_one_line(command, status_of)
-
-
-def failing_in_one_line(
-    command: Callable[P, R], status: Callable[[BaseException], int] = lambda error: FAILED
-) -> Callable[P, R]:
-    """A command whose expected failures end it with an exit status of theirs and one line on
-    stderr, and Ctrl-C with INTERRUPTED and one line. A word that cannot name a vertex is bad usage.
+def failing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
+    """A command whose expected failures end it with exit status 1 and one line on stderr, and
+    Ctrl-C with INTERRUPTED and one line. A word that cannot name a vertex is bad usage.
 
     A programming error keeps its traceback."""
 
@@ -83,7 +74,7 @@ def failing_in_one_line(
                 # The reader of our output has closed it, as `head` does: nothing more can be
                 # written.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(FAILED) from None
+                raise typer.Exit(1) from None
             except (KeyboardInterrupt, Exception) as error:
                 if interrupts or isinstance(error, KeyboardInterrupt):
                     print("lpma: interrupted", file=sys.stderr)
@@ -94,7 +85,7 @@ def failing_in_one_line(
                     raise
                 text = " ".join(_text_of(error).split()) or type(error).__name__
                 print(f"lpma: {text}", file=sys.stderr)
-                raise typer.Exit(status(error)) from error
+                raise typer.Exit(1) from error
 
     return wrapped
 
@@ -135,9 +126,9 @@ def _expected() -> tuple[type[Exception], ...]:
 @contextmanager
 def telling_in_json(asked: bool) -> Iterator[None]:
     """Within, if `asked`, stderr gets JSON lines and nothing else: events, what other code
-    prints there, and, as the event "failed", what ends the command with the status of a
-    `supervised` one or INTERRUPTED. Otherwise it gets a line when an outage of the brokers begins
-    and when it is over."""
+    prints there, and, as the event "failed", what ends the command with exit status 1 or
+    INTERRUPTED. Otherwise it gets a line when an outage of the brokers begins and when it is
+    over."""
     if not asked:
         with telling_outages():
             yield
@@ -155,7 +146,7 @@ def telling_in_json(asked: bool) -> Iterator[None]:
     except _expected() as error:
         message = in_options(str(error))
         log_event("failed", logging.ERROR, error=type(error).__name__, message=message)
-        raise typer.Exit(status_of(error)) from error
+        raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
         log_event("failed", logging.ERROR, error=type(error).__name__, message="interrupted")
         raise typer.Exit(INTERRUPTED) from error

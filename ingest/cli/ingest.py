@@ -12,7 +12,7 @@ import typer
 from ..sources.files.left_out import LeftOut
 from . import _dry_run
 from ._config import configured
-from ._console import Screen, report, supervised, telling_in_json
+from ._console import Screen, failing_in_one_line, report, telling_in_json
 from ._ingest_options import (
     OF_SETTINGS,
     CheckpointOptions,
@@ -41,7 +41,7 @@ RARE = (
 )  # fmt: skip
 
 
-@supervised
+@failing_in_one_line
 @configured(
     GraphOptions, RecordOptions, EndpointOptions, CheckpointOptions, StreamOptions, ServeOptions,
     OF_SETTINGS, rare=RARE, source="source.path",

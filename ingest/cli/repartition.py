@@ -14,7 +14,7 @@ import typer
 
 from ..sources.files.left_out import LeftOut
 from ..types import QUERIES, UPDATES
-from ._console import JsonOption, Screen, report, supervised
+from ._console import JsonOption, Screen, failing_in_one_line, report
 from ._file_options import FileOptions
 from ._ingest_report import noting
 from ._options import (
@@ -102,7 +102,7 @@ FromTopics = Annotated[
 ]  # fmt: skip
 
 
-@supervised
+@failing_in_one_line
 @sharing(ShardedOptions)
 @sharing(ReadOptions)
 def repartition(

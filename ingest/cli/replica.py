@@ -12,7 +12,7 @@ import typer
 
 from ..types import CHANGES
 from ._config import configured
-from ._console import JsonOption, Screen, report, supervised, telling_in_json
+from ._console import JsonOption, Screen, failing_in_one_line, report, telling_in_json
 from ._options import KAFKA, Device, KafkaConfig, Metrics, Save, kafka_settings
 from ._pipeline import Progress, run
 from ._serve_options import SERVING, TLS_AND_NAMES, ServeOptions, context_of, serving
@@ -86,7 +86,7 @@ class ReplicaOptions:
         return feed
 
 
-@supervised
+@failing_in_one_line
 @configured(ServeOptions, ReplicaOptions, rare=TLS_AND_NAMES)
 def replica(
     options: ReplicaOptions,

@@ -217,7 +217,7 @@ def test_a_failing_command_says_so_in_json(tmp_path: Path) -> None:
     arguments = ["ingest", str(tmp_path / "none"), "--save", str(tmp_path / "s")]
     arguments += ["--set", "run.log_json=true"]
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 3
+    assert result.exit_code == 1
     (line,) = lines_of(result.stderr)
     assert (line["event"], line["level"], line["error"]) == ("failed", "error", "TargetError")
     assert "no such file" in line["message"]

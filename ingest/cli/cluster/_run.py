@@ -12,7 +12,7 @@ import typer
 
 from ...errors import ClusterClosed
 from .._config import configured
-from .._console import Screen, emit, show, supervised, telling_in_json
+from .._console import Screen, emit, failing_in_one_line, show, telling_in_json
 from .._pipeline import on_signals
 from ._actions import Actions
 from ._ask import readable
@@ -21,7 +21,7 @@ from ._options import CheckpointOption, GraphStreamOptions, KeepingOptions, Shar
 LOOK_EVERY_S = 1.0  # at the shards, to say what is wrong
 
 
-@supervised
+@failing_in_one_line
 @configured(
     ShardOptions, GraphStreamOptions, KeepingOptions, rare=("kafka",), source="source.path",
     shards="cluster.shards", checkpoint="checkpoints.directory",

@@ -208,7 +208,7 @@ def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
     path.write_text(JSON_LINES)
     run("ingest", path, "-c", state, *FIELDS, "--names", "--limit", 1)
     assert document("ingest", path, "-c", state)["total_operations"] == 3
-    run("ingest", path, "-c", state, "--source", "item", "--target", "user", status=3)
+    run("ingest", path, "-c", state, "--source", "item", "--target", "user", status=1)
     assert document("query", "degree", state, "ann")["results"][0]["degree"] == 2
 
 
@@ -232,7 +232,7 @@ def test_fields_of_a_file_without_json_are_its_columns(own: Path, tmp_path: Path
         assert "no column 'user' for the source: the columns are 'from', 'to'" in told
         assert not (tmp_path / "g").exists()
     default = ("--set", "fields.default_weight=2")
-    told = run("ingest", own, "--save", tmp_path / "g", *default, status=3)
+    told = run("ingest", own, "--save", tmp_path / "g", *default, status=1)
     assert "not JSON lines, as a .jsonl has them" in told.stderr
     (tmp_path / "e.jsonl").write_text('{"src": 1, "dst": 2}\n')
     assert document("run", "core", tmp_path / "e.jsonl")["edges"] == 1
@@ -413,12 +413,12 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(at))
         assert "a socket: pipe what it sends" in run("load", at, store, status=1).stderr
-        assert "a socket: pipe what it sends" in run("ingest", at, "--save", store, status=3).stderr
-    assert "a pipe" in run("ingest", pipe, "--save", store, status=3).stderr
+        assert "a socket: pipe what it sends" in run("ingest", at, "--save", store, status=1).stderr
+    assert "a pipe" in run("ingest", pipe, "--save", store, status=1).stderr
     for read in (ingest.read_edges, ingest.FileSource):
         with pytest.raises(ingest.SourceError, match=r"a pipe.*`lpma load`"):
             read(pipe)
-    assert "a directory" in run("ingest", tmp_path, "--save", store, status=3).stderr
+    assert "a directory" in run("ingest", tmp_path, "--save", store, status=1).stderr
     assert "no such file" in run("load", tmp_path / "none.csv", store, status=1).stderr
     assert not store.exists()
 

@@ -308,12 +308,12 @@ def test_a_file_that_was_renamed(own: Path, tmp_path: Path) -> None:
     state, moved = tmp_path / "state", tmp_path / "moved.csv"
     run("ingest", own, "-c", state)
     own.rename(moved)
-    told = run("ingest", moved, "-c", state, status=3).stderr
+    told = run("ingest", moved, "-c", state, status=1).stderr
     assert "ln -s moved.csv own.csv" in told
     own.symlink_to(moved)
     assert document("ingest", own, "-c", state)["resumed"]
     moved.write_text("other,columns\n1,2\n")
-    assert "holds other bytes" in run("ingest", moved, "-c", state, status=3).stderr
+    assert "holds other bytes" in run("ingest", moved, "-c", state, status=1).stderr
 
 
 def test_a_topic_that_is_misspelt(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_topic_that_is_misspelt(tmp_path: Path) -> None:
     with ingest.SqliteLog(log) as opened:
         opened.create_topic("clicks")
         opened.produce("clicks", ingest.encode_row(1, 2))
-    told = run("ingest", log, "--topic", "click", "-c", state, status=3).stderr
+    told = run("ingest", log, "--topic", "click", "-c", state, status=1).stderr
     assert "no topic 'click': name one by --topic, of clicks" in told
     with ingest.SqliteLog(log) as opened:
         assert "click" not in opened.topic_names()
@@ -334,7 +334,7 @@ def test_json_that_nests_is_recognised(tmp_path: Path) -> None:
     log = tmp_path / "j.log"
     with ingest.SqliteLog(log) as opened:
         opened.produce("updates", b'{"after": {"user": {"id": "ann"}, "item": 7}, "op": "c"}')
-    told = run("ingest", log, "-c", tmp_path / "s", status=3).stderr
+    told = run("ingest", log, "-c", tmp_path / "s", status=1).stderr
     assert "looks like JSON with after.user.id, after.item, op" in told
     assert "--source after.user.id --target after.item" in told
     fields = ["--source", "after.user.id", "--target", "after.item", "--names"]

@@ -41,7 +41,7 @@ def targets(store: Path) -> list[int]:
 def test_a_gap_is_accepted_counted_and_kept(log: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     for options in ([], ["--dry-run"]):
-        failed = run("ingest", log, "-c", state, *options, status=3).stderr
+        failed = run("ingest", log, "-c", state, *options, status=1).stderr
         assert "updates/0: offset 10 was trimmed, the first kept is 40" in failed
         assert "checkpoints.accept_gap=true" in failed
     gap = {"topic": "updates", "partition": 0, "from": 10, "to": 39, "records": 30}
@@ -75,14 +75,14 @@ def test_a_stream_begins_with_a_saved_store(log: Path, tmp_path: Path) -> None:
     facts = document("info", state)
     assert (facts["weight_dtype"], facts["version"]) == ("float64", graph.version + 1)
     assert targets(state) == [*range(45, 50), 5000]
-    failed = run(*command, status=3).stderr
+    failed = run(*command, status=1).stderr
     assert "holds a checkpoint" in failed
     assert "graph.from_store" in failed
     assert document("ingest", log, "-c", state)["resumed"]
     run(*command[:3], tmp_path / "n", *command[4:], "--weight", "float32", status=2)
     for wrong in (tmp_path / "none", log):
         begun = f"graph.from_store={wrong}"
-        run("ingest", log, "-c", tmp_path / "n", "--set", begun, status=3)
+        run("ingest", log, "-c", tmp_path / "n", "--set", begun, status=1)
     assert not (tmp_path / "n").exists()
     from_state = f"graph.from_store={tmp_path / 'state'}"
     kept = document("ingest", log, "-c", tmp_path / "n", "--set", from_state)
@@ -99,7 +99,7 @@ def test_names_are_taken_over(log: Path, tmp_path: Path) -> None:
     document("ingest", log, "--save", plain)
     command = ["ingest", named, "-c", tmp_path / "new", "--set"]
     for saved, options, word in ((store, [], "give --names"), (plain, ["--names"], "leave out")):
-        assert word in run(*command, f"graph.from_store={saved}", *options, status=3).stderr
+        assert word in run(*command, f"graph.from_store={saved}", *options, status=1).stderr
         assert not (tmp_path / "new").exists()
     for saved in (store, state):
         new = tmp_path / f"new of {saved.name}"

@@ -91,8 +91,8 @@ def test_ingest_json_with_names_and_a_late_policy(tmp_path: Path) -> None:
         (polled,) = log.poll()
     assert isinstance(polled.value, bytes)
     assert ingest.decode_reply(polled.value).answer.ids.tolist() == ["tea"]  # type: ignore[union-attr]
-    run(*command, "--no-names", status=3)
-    run(*command, "--source", "who", status=3)
+    run(*command, "--no-names", status=1)
+    run(*command, "--source", "who", status=1)
     assert document("query", "degree", checkpoint, "alice")["results"][0]["degree"] == 1
     run(*command, "--set", "records.late=drop", status=2)
 
@@ -113,7 +113,7 @@ def test_a_log_of_json_with_words_for_kinds_and_a_unit_of_times(tmp_path: Path) 
     }  # fmt: skip
     (edge,) = document("query", "edge", checkpoint, 1, 3)["results"]
     assert (edge["weight"], edge["time"]) == (5.0, 1_700_000_000_000)
-    run("ingest", path, "--save", tmp_path / "g", *fields, "--time-unit", "auto", status=3)
+    run("ingest", path, "--save", tmp_path / "g", *fields, "--time-unit", "auto", status=1)
 
 
 def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
@@ -139,14 +139,14 @@ def test_a_window_is_kept_told_and_kept_to(tmp_path: Path) -> None:
     assert rest["edges"] == 2
     assert "86400000 by event, expired before 21600000" in run("info", checkpoint).stdout
     assert "86400000 by event" in run(*command, "--window", "24h").stdout
-    run(*command, "--window", "25h", status=3)
-    run(*command, "--set", "records.window_time=arrival", status=3)
+    run(*command, "--window", "25h", status=1)
+    run(*command, "--set", "records.window_time=arrival", status=1)
     run(*command, "--window", "a day", status=2)
     arrival = document("ingest", path, "--save", tmp_path / "g", "--window", 5,
                        "--set", "records.window_time=arrival")  # fmt: skip
     assert (arrival["window"]["time"], arrival["edges"]) == ("arrival", 4)
     timeless = "--set", "graph.times=false"
-    run("ingest", path, "--save", tmp_path / "g", "--window", 5, *timeless, status=3)
+    run("ingest", path, "--save", tmp_path / "g", "--window", 5, *timeless, status=1)
     assert document("ingest", path, "--save", tmp_path / "g")["window"] is None
 
 
@@ -258,13 +258,13 @@ def test_a_dry_run_tells_what_a_window_would_do(tmp_path: Path) -> None:
     assert "30, late 0, without a time 0" in run(*again).stdout
     assert (document(*again)["expired"], document(*again)["operations"]) == (0, 0)
     arrival, timeless = ["--set", "records.window_time=arrival"], ["--set", "graph.times=false"]
-    others: list[tuple[list[Any], int]] = [(["--window", 51], 3), (arrival, 3), (timeless, 2)]
+    others: list[tuple[list[Any], int]] = [(["--window", 51], 1), (arrival, 1), (timeless, 2)]
     for other, status in others:
         run(*again, *other, status=status)
         run(*again[:-1], *other, status=status)
     new = ["ingest", path, "--save", tmp_path / "g", "--names"]
     for refused in (["--window", 5, *timeless], arrival):
-        said = {run(*new, *refused, *dry_run, status=3).stderr for dry_run in ([], ["--dry-run"])}
+        said = {run(*new, *refused, *dry_run, status=1).stderr for dry_run in ([], ["--dry-run"])}
         assert len(said) == 1, said
     assert document(*new, "--dry-run")["window"] is None
     late = ["--set", "records.late=dead-letter", "--set", "records.max_lateness=1000"]

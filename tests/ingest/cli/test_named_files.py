@@ -102,7 +102,7 @@ def test_a_named_file_resumes_exactly(tmp_path: Path) -> None:
     assert parts.names is not None
     every = range(len(whole.names))
     assert whole.names.of(every).tolist() == parts.names.of(every).tolist()
-    run(*end, "--no-names", status=3)
+    run(*end, "--no-names", status=1)
 
 
 def test_late_lines_of_named_vertices(tmp_path: Path) -> None:

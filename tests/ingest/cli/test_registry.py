@@ -76,7 +76,7 @@ def test_secrets_are_referred_to_and_written_nowhere(
     with SqliteLog(log) as again:
         third = registry.add({**SCHEMA, "name": "G"})
         again.produce("updates", row(third, "d"))
-    said = run("ingest", "-c", state, status=3).stderr
+    said = run("ingest", "-c", state, status=1).stderr
     assert "401 Unauthorized" in said
 
 
@@ -127,7 +127,7 @@ def test_repartition(log: Path, tmp_path: Path, registry: Registry) -> None:
 def test_without_a_registry_it_is_said_what_to_give(
     log: Path, tmp_path: Path, registry: Registry
 ) -> None:
-    said = run("ingest", log, "-c", tmp_path / "s", *FIELDS, status=3).stderr
+    said = run("ingest", log, "-c", tmp_path / "s", *FIELDS, status=1).stderr
     assert "this looks like Confluent's envelope, with schema 1" in said
     assert "--schema-registry URL" in said
     assert not (tmp_path / "s").exists()
@@ -146,6 +146,6 @@ def test_protobuf_is_told_at_once(tmp_path: Path, registry: Registry) -> None:
         log.produce("updates", enveloped(id, json.dumps({}).encode()))
     said = run(
         "ingest", tmp_path / "log", "-c", tmp_path / "s", *FIELDS,
-        "--schema-registry", registry.url, status=3,
+        "--schema-registry", registry.url, status=1,
     ).stderr  # fmt: skip
     assert "Protobuf, which is not read" in said

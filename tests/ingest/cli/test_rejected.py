@@ -41,7 +41,7 @@ def test_a_log_of_which_nothing_is_applied_fails(log: Path, tmp_path: Path, more
     same."""
     command = ["ingest", log, "--checkpoint", tmp_path / "c", *more]
     for again in (["--dry-run"], [], [], ["--dry-run"]):
-        said = run(*command, *again, status=3).stderr
+        said = run(*command, *again, status=1).stderr
         assert said.count("\n") == 1
         assert (
             "nothing was applied: rejected 7 records (invalid 7), the first at updates/0 0" in said
@@ -75,9 +75,9 @@ def test_a_resume_keeps_its_dead_letters(log: Path, tmp_path: Path) -> None:
     command = ["ingest", tmp_path / "empty.log", "--checkpoint", tmp_path / "c"]
     run(*command)
     produce(tmp_path / "empty.log", *[NAMED] * 7)
-    run(*command, "--dry-run", status=3)
+    run(*command, "--dry-run", status=1)
     assert letters_of(tmp_path / "empty.log") == 0
-    run(*command, "--save", old, status=3)
+    run(*command, "--save", old, status=1)
     assert old.read_bytes() == b"as it was"
     assert letters_of(tmp_path / "empty.log") == 7
     assert document(*command)["rejected"] == 0
@@ -91,7 +91,7 @@ def test_only_the_first_thousand_records_are_judged(form: str, tmp_path: Path) -
         more = ["--source", "u", "--target", "v"]
     elif form == "names":
         good, more = ingest.encode_row("a", "b", names=True), ["--names"]
-    for count, status in ((999, 0), (1000, 3)):
+    for count, status in ((999, 0), (1000, 1)):
         source, state = tmp_path / f"{count}.log", tmp_path / f"{count}"
         if form == "file":
             source = tmp_path / f"{count}.txt"
@@ -112,7 +112,7 @@ def test_only_the_first_thousand_records_are_judged(form: str, tmp_path: Path) -
 
 def test_the_first_reasons_are_told_once_each(tmp_path: Path) -> None:
     produce(tmp_path / "s.log", b"no record", b"no record", NAMED, b"", ingest.encode_row(1, 2)[:3])
-    said = run("ingest", tmp_path / "s.log", "-c", tmp_path / "c", status=3).stderr
+    said = run("ingest", tmp_path / "s.log", "-c", tmp_path / "c", status=1).stderr
     assert said.count("updates/0") == 3
     assert "updates/0 0" in said
     assert "updates/0 2: " in said
@@ -121,7 +121,7 @@ def test_the_first_reasons_are_told_once_each(tmp_path: Path) -> None:
 def test_results_are_no_trace_of_a_stream_that_stopped(log: Path, tmp_path: Path) -> None:
     command = ["ingest", log, "-c", tmp_path / "c", "--track", "core"]
     command += ["--results-file", tmp_path / "told.jsonl"]
-    run(*command, status=3)
+    run(*command, status=1)
     assert document(*command, "--names")["results"]["begun"] is None
     assert {result.version for result in ingest.read_results(tmp_path / "told.jsonl")} == {1}
 
@@ -183,7 +183,7 @@ def test_what_a_stream_rejects_is_told_while_it_is_followed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("signal_after", ["one", "many"])
-def test_a_followed_stream_of_bad_records_ends_with_status_3(
+def test_a_followed_stream_of_bad_records_ends_with_status_1(
     signal_after: str, tmp_path: Path
 ) -> None:
     """By itself after a thousand; after fewer when it is stopped. Until then it says so."""
@@ -198,7 +198,7 @@ def test_a_followed_stream_of_bad_records_ends_with_status_3(
             assert "rejected 1 record (malformed 1), the newest at updates/0 0" in first
             process.send_signal(signal.SIGTERM)
         *_, last = process.stderr.read().splitlines()
-    assert process.returncode == 3
+    assert process.returncode == 1
     assert last.startswith(f"lpma: {log}: nothing was applied: rejected 1")
     assert not state.exists()
     assert letters_of(log) == 0
@@ -240,7 +240,7 @@ def test_useless_lateness_is_refused(tmp_path: Path) -> None:
             "--set",
             "records.max_lateness=5",
         ]
-        assert "late='dead-letter'" in run(*command, *more, status=3).stderr
+        assert "late='dead-letter'" in run(*command, *more, status=1).stderr
 
 
 def test_records_of_json_are_recognised(tmp_path: Path) -> None:
@@ -248,6 +248,6 @@ def test_records_of_json_are_recognised(tmp_path: Path) -> None:
     with ingest.SqliteLog(path) as log:
         log.produce("updates", b'{"user": "a", "item": "b", "at": 3}')
     for more in ([], ["--dry-run"], ["--names"]):
-        said = run("ingest", path, "-c", tmp_path / "c", *more, status=3).stderr
+        said = run("ingest", path, "-c", tmp_path / "c", *more, status=1).stderr
         assert "looks like JSON with user, item, at" in said
         assert "--source user" in said

@@ -68,7 +68,7 @@ def test_a_topic_is_written_beside_the_one_that_is_read(tmp_path: Path) -> None:
     assert edges_in(path, "split.in").keys() == {(u + 1, u) for u in range(20)}
     options = ["--from-topic", "more", "--source", "src", "--target", "dst"]
     options += ["--partitions", 3, "-c", tmp_path / "json", "--queries"]
-    refused = run("repartition", path, "other", *options, "asked", status=3)
+    refused = run("repartition", path, "other", *options, "asked", status=1)
     assert "has the queries of 'split'" in refused.stderr
     options.append("more.queries")
     assert document("repartition", path, "other", *options)["operations"] == 1
@@ -111,13 +111,13 @@ def test_what_cannot_be_done_is_said_in_a_line(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("1,2\n")
     end = ["-c", tmp_path / "progress", "--partitions", 2]
-    assert "no such file" in run("repartition", "gone", "x", "--to", path, *end, status=3).stderr
-    said = run("repartition", path, "x", "--to", path, *end, status=3).stderr
+    assert "no such file" in run("repartition", "gone", "x", "--to", path, *end, status=1).stderr
+    said = run("repartition", path, "x", "--to", path, *end, status=1).stderr
     assert "is no embedded log" in said
     log = tmp_path / "log"
     with SqliteLog(log) as made:
         made.produce("updates", ingest.encode_row(1, 2))
-    said = run("repartition", path, "updates", "--to", log, *end, status=3).stderr
+    said = run("repartition", path, "updates", "--to", log, *end, status=1).stderr
     assert "1 partitions, not 2" in said
 
 
