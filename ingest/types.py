@@ -278,8 +278,7 @@ class Record:
     If it has `names`, `batch.src` and `batch.dst` are zeros that wait for the ids; if it has
     `resolve`, `batch` waits for what that makes of the graph's dictionary. is_change: the updates
     are one change of a table, and are applied together or not at all. closes: a batch ends with it,
-    where the source says where batches end. changes: how many rows of tables that are remembered it
-    changed (`state/table_rows.py`): 0, or 1 for each record that was read.
+    where the source says where batches end.
 
     >>> record = ingest.decode_record(ingest.encode_row(1, 2, producer="shop-7", seq=4))
     >>> len(record.batch), record.producer, record.seq
@@ -294,13 +293,11 @@ class Record:
     is_change: bool = False
     resolve: Callable[[Any], Columns] | None = None
     closes: bool = False
-    changes: int = 0
 
     def rows(self, start: int, stop: int) -> Record:
-        """Those rows, as a record of the same producer. REQUIRES: each was a record of its own."""
+        """Those rows, as a record of the same producer."""
         names = self.names and Names(self.names.src[start:stop], self.names.dst[start:stop])
-        changes = min(self.changes, stop - start)
-        return replace(self, batch=self.batch.rows(start, stop), names=names, changes=changes)
+        return replace(self, batch=self.batch.rows(start, stop), names=names)
 
     def only(self, chosen: Array) -> Record:
         """The rows where the mask bool[n] is true, as a record of the same producer."""

@@ -24,8 +24,9 @@ from .interop.edges import from_edges
 from .interop.frames import from_dataframe
 from .interop.graphs import from_igraph, from_networkx
 from .interop.matrices import from_edge_index, from_scipy
+from .pma.changes import Change
 from .pma.counters import Stats, Unchanged
-from .results import Change, Changes, Edge, Edges, Neighbors, NetChanges
+from .results import Changes, Edge, Edges, Neighbors, NetChanges
 from .snapshot.snapshot import Snapshot
 
 __version__ = "0.1.0"

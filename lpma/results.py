@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -157,23 +156,6 @@ class TouchedEdges:
     there: Array
     version: int
     num_rows: int
-
-
-class Change(IntEnum):
-    """How an edge or a vertex differs from what it was.
-
-    >>> lpma.Change.REMOVED
-    <Change.REMOVED: 1>
-    """
-
-    INSERTED = 0
-    REMOVED = 1
-    VERTEX_ADDED = 2  # by itself: it stays without an edge
-    VERTEX_REMOVED = 3
-    CHANGED = 4  # its weight, its time, or both
-
-
-NetRows = tuple[Array, Array, Array, Array | None, Array | None]  # columns of NetChanges
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,8 @@ class FeedContent:
             assert values.graph is not None, "the first is the graph's own"
             self._digest = digest_of_graph(values.graph)
         else:
-            self._digest = (self._digest + host_columns.hash_moved(changes)) & _MOST
+            moved = host_columns.hash_moved(changes.change, changes.src, changes.dst)
+            self._digest = (self._digest + moved) & _MOST
         self._named, self._begins = max(first, values.named), False
         whole = EdgeChanges(
             run, version, 0, 1, time, self._facts, changes.time, changes.num_edges, self._digest,

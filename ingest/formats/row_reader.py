@@ -73,7 +73,8 @@ Decode = Callable[[bytes], Any]
 class Stretch(NamedTuple):
     """The records from `start` to `stop`: their rows; None: to be read one by one. ends: src and
     dst of each row in turn, if vertices go by names; then those of `rows` are zeros that wait for
-    the ids. producers: (source, seq) of each row, if they name them. changes: see `Record`."""
+    the ids. producers: (source, seq) of each row, if they name them. changes: how
+    many remembered rows of a table they changed."""
 
     start: int
     stop: int

@@ -9,7 +9,7 @@ A batch passes these stages in `Pipeline.step`:
 
     1 receive      poll the source, and stamp what came                      intake.py
     2 journal      write down what came, and its stamp                       state/journal.py
-    3 decode       bytes become operations, or a dead letter                 formats/
+    3 decode       bytes become operations, or a dead letter                 topics/
     4 admit        drop repeats and late rows, refuse queries, map names     record_decoder.py,
                                                                              record_reader.py
     5 cut          take a batch from the front, and journal where it ends    batching.py

@@ -207,7 +207,7 @@ class RecordDecoder:
         batch = batch.rows(done, len(batch))
         return BufferedRows(
             partition, offset, stamp, batch, row=done, producer=producer, newest=newest,
-            is_change=record.is_change, changes=record.changes, closes=record.closes,
+            is_change=record.is_change, changes=read.changes, closes=record.closes,
         )  # fmt: skip
 
     def _bounded_rows(self, read: ReadRecords, stamp: int) -> Iterator[BufferedRows]:
@@ -253,14 +253,14 @@ class RecordDecoder:
             return
         yield BufferedRows(
             read.partition, read.offset, stamp, batch, counts_rows=True,
-            producers=read.producers, newest=newest, changes=read.record.changes,
+            producers=read.producers, newest=newest, changes=read.changes,
         )  # fmt: skip
 
     def _left_out(self, read: ReadRecords, stamp: int, reason: str, kind: str) -> BufferedRows:
         """A row becomes a dead letter; the piece that it leaves."""
         self.reader.reject(read.partition, read.offset, reason, read.value, kind)
         return BufferedRows(
-            read.partition, read.offset, stamp, producer=read.producer, changes=read.record.changes
+            read.partition, read.offset, stamp, producer=read.producer, changes=read.changes
         )
 
     def _out_of_bounds(self, batch: Columns, stamp: int) -> Refused | None:

@@ -15,7 +15,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise, repeat
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ class ReadRecords:
     `offset` on.
 
     values: the bytes that each came as; (): none, they were decoded already. ends: see `Stretch`.
-    producers: of each; (): they have none."""
+    producers: of each; (): they have none. changes: see `BufferedRows`."""
 
     partition: Partition
     offset: int
@@ -59,6 +59,7 @@ class ReadRecords:
     counts_rows: bool = False
     ends: Column | None = None
     producers: Sequence[Producer] = ()
+    changes: int = 0
 
     def part(self, start: int, stop: int) -> ReadRecords:
         """Some of the rows. REQUIRES: counts_rows."""
@@ -67,7 +68,7 @@ class ReadRecords:
         return ReadRecords(
             self.partition, self.offset + start, self.record.rows(start, stop),
             self.values[start:stop], True, self.ends and self.ends.take(slice(2 * start, 2 * stop)),
-            self.producers[start:stop],
+            self.producers[start:stop], stop - start if self.changes else 0,
         )  # fmt: skip
 
     def parted(self, refused: npt.NDArray[np.bool_] | None) -> Iterator[tuple[ReadRecords, bool]]:
@@ -141,15 +142,16 @@ class RecordReader:
     ) -> Iterator[ReadRecords]:
         """A stretch of many records: rows by column, others one by one."""
         partition, offset = polled.partition, polled.offset + stretch.start
-        values = values[stretch.start : stretch.stop]
         producers = [Producer(*each) for each in stretch.producers or ()]
         if stretch.rows is None or not self._remembers(partition, producers):
-            keys = values.keys or repeat(b"")
-            for at, value, key in zip(count(offset), values, keys, strict=False):
-                yield self._one(topic, partition, at, value, key, stamp)
+            for at in range(stretch.start, stretch.stop):
+                key = b"" if values.keys is None else values.keys[at]
+                yield self._one(topic, partition, polled.offset + at, values[at], key, stamp)
             return
-        record = Record(stretch.rows, changes=stretch.changes)
-        found = ReadRecords(partition, offset, record, values, True, stretch.ends, producers)
+        found = ReadRecords(
+            partition, offset, Record(stretch.rows), values[stretch.start : stretch.stop], True,
+            stretch.ends, producers, stretch.changes,
+        )  # fmt: skip
         if not producers:
             yield found
             return
@@ -167,14 +169,14 @@ class RecordReader:
         key: bytes, stamp: int,
     ) -> ReadRecords:  # fmt: skip
         raw = value.value if isinstance(value, Rejected) else value
-        record = None
+        changes = 0
         try:
-            record = topic.one(value, key, stamp)
+            record, changes = topic.one(value, key, stamp)
             record.batch.checked = True  # just now, and nobody else has it
             self._check(record)
             producer = self._producer(partition, record)
         except RecordError as error:
-            if record is not None and record.changes:
+            if changes:
                 topic.revert()
             reason = str(error)
             if error.kind == "malformed" and self.topics.schemas is not None and id_of(raw) is None:
@@ -182,7 +184,7 @@ class RecordReader:
             self.reject(partition, offset, reason, raw, error.kind)
             return ReadRecords(partition, offset)
         if producer is None:
-            return ReadRecords(partition, offset, record, (raw,))
+            return ReadRecords(partition, offset, record, (raw,), changes=changes)
         if not self._is_new(partition, producer):
             self._note_repeat(partition, offset)
             return ReadRecords(partition, offset)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..arrays import Array
+from ..pma.changes import Change
 from ..pma.keys import HALF, LOW
-from ..results import Change, Edges, NetChanges, NetRows
 from .instructions import (
     data,
     data_if_any,
@@ -38,21 +40,23 @@ def rising_keys(src: Array, dst: Array, directed: bool) -> Array:
     return keys[: _squeeze(keys)]
 
 
-def net_rows(keys: Array, was: Edges, now: Edges) -> NetRows:
+def net_rows(
+    keys: Array, before: tuple[Any, ...], after: tuple[Any, ...]
+) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """In one call: at each of NumPy's another thread may take the interpreter."""
-    n, width = len(keys), 0 if now.weights is None else now.weights.itemsize
+    (was, *old), (now, *new) = before, after
+    n, width = len(keys), 0 if new[0] is None else new[0].itemsize
     change, src, dst = np.empty(n, np.uint8), np.empty(n, np.uint32), np.empty(n, np.uint32)
-    weights, times = (None if c is None else np.empty_like(c) for c in (now.weights, now.times))
-    values = was.weights, now.weights, weights, was.times, now.times, times
-    addresses = (0 if column is None else id(column) for column in values)
-    m = _net_rows(keys, was.found, now.found, width, *addresses, change, src, dst)
-    weights, times = (None if c is None else c[:m] for c in (weights, times))
+    values = [None if c is None else np.empty_like(c) for c in new]
+    given = (column for triple in zip(old, new, values, strict=True) for column in triple)
+    addresses = (0 if column is None else id(column) for column in given)
+    m = _net_rows(keys, was, now, width, *addresses, change, src, dst)
+    weights, times = (None if c is None else c[:m] for c in values)
     return change[:m], src[:m], dst[:m], weights, times
 
 
-def hash_moved(changes: NetChanges) -> int:
-    columns = changes.change, changes.src, changes.dst
-    return int(_hash_moved(*map(id, columns), len(changes)))
+def hash_moved(change: Array, src: Array, dst: Array) -> int:
+    return int(_hash_moved(id(change), id(src), id(dst), len(change)))
 
 
 def hash_sum(keys: Array) -> int:

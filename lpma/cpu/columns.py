@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, array_module, distinct
+from ..pma.changes import Change
 from ..pma.keys import HALF, LOW, RISE, SOUND, Slots, ends_of, keys_of, reversed_keys
-from ..results import Change, Edges, NetChanges, NetRows
 from .splitmix import mix
 from .threads import cuts, run_all
 
@@ -99,34 +99,36 @@ def rising_keys(src: Array, dst: Array, directed: bool) -> Array:
     return keys[once]
 
 
-def net_rows(keys: Array, was: Edges, now: Edges) -> NetRows:
-    """What has changed of rising keys from `was` to `now`. REQUIRES:
-    both are of one graph, on the host."""
+States = tuple[Array, Array | None, Array | None]  # of keys: found bool[n], weights, times
+NetRows = tuple[Array, Array, Array, Array | None, Array | None]  # the columns of NetChanges
+
+
+def net_rows(keys: Array, before: States, after: States) -> NetRows:
+    """What has changed of rising keys. REQUIRES: both are of one graph, on the host."""
+    (was, *old), (now, *new) = before, after
     other = np.zeros(len(keys), np.bool_)
-    for before, after in ((was.weights, now.weights), (was.times, now.times)):
-        if before is not None:
-            other |= before != after
+    for values_before, values in zip(old, new, strict=True):
+        if values is not None:
+            other |= values_before != values
     (src, dst), is_marker = ends_of(keys), (keys & LOW) == LOW
-    gone = is_marker & was.found & ~now.found
+    gone = is_marker & was & ~now
     # A copy that removes a vertex loses its edges, also those that are as before.
     other |= np.isin(src, src[gone]) | np.isin(dst, src[gone])
-    differs = (was.found != now.found) | (was.found & other & ~is_marker)
-    change = np.where(now.found, np.uint8(Change.INSERTED), np.uint8(Change.REMOVED))
-    change[was.found & now.found] = Change.CHANGED
-    change[is_marker & now.found] = Change.VERTEX_ADDED
+    differs = (was != now) | (was & other & ~is_marker)
+    change = np.where(now, np.uint8(Change.INSERTED), np.uint8(Change.REMOVED))
+    change[was & now] = Change.CHANGED
+    change[is_marker & now] = Change.VERTEX_ADDED
     change[gone] = Change.VERTEX_REMOVED
     dst = np.where(is_marker, src, dst)
     rows = np.concatenate([np.flatnonzero(gone), np.flatnonzero(differs & ~gone)])
-    values = (None if c is None else np.where(is_marker, 0, c) for c in (now.weights, now.times))
-    weights, times = (None if c is None else c[rows] for c in values)
+    weights, times = (None if c is None else np.where(is_marker, 0, c)[rows] for c in new)
     return change[rows], src[rows], dst[rows], weights, times
 
 
-def hash_moved(changes: NetChanges) -> int:
-    """What a batch adds to the `hash_sum` of all keys of its graph, modulo 2^64."""
-    change = changes.change
+def hash_moved(change: Array, src: Array, dst: Array) -> int:
+    """What these net changes add to the `hash_sum` of all keys of a graph, modulo 2^64."""
     of_vertex = (change == Change.VERTEX_ADDED) | (change == Change.VERTEX_REMOVED)
-    keys = keys_of(changes.src, np.where(of_vertex, LOW, changes.dst.astype(np.uint64)))
+    keys = keys_of(src, np.where(of_vertex, LOW, dst.astype(np.uint64)))
     came = (change == Change.INSERTED) | (change == Change.VERTEX_ADDED)
     went = (change == Change.REMOVED) | (change == Change.VERTEX_REMOVED)
     return (hash_sum(keys[came]) - hash_sum(keys[went])) % (1 << 64)

@@ -20,8 +20,9 @@ import numpy as np
 from ..arrays import Array, to_host
 from ..batch.columns import EXPIRE, REMOVE_VERTEX, Columns, Kind, edge_rows
 from ..cpu import columns as host_columns
+from ..cpu.columns import States
 from ..pma.keys import LOW, ends_of, keys_of
-from ..results import Edges, NetChanges
+from ..results import NetChanges
 from .stores import Stores
 
 MAX_LOOP = 2**32 - 2  # the vertex at whose loop the search for an absent edge begins
@@ -38,8 +39,8 @@ class Watch:
 
     def __init__(self) -> None:
         self._keys = np.empty(0, np.uint64)
-        self._before: Edges | None = None
-        self._now: Edges | None = None
+        self._before: States | None = None
+        self._now: States | None = None
         self._facts = (0, 0, 0, 0)  # the last fields of NetChanges
 
     def look(self, stores: Stores, columns: Columns, implied: Array | None = None) -> None:
@@ -55,11 +56,12 @@ class Watch:
         keys, absent = self._keys, MAX_LOOP
         while True:
             loop = keys_of(np.array([absent]), np.array([absent]))
-            now = _states(stores, np.concatenate([keys, loop]))
-            if not now.found[-1]:
+            found, *values = _states(stores, np.concatenate([keys, loop]))
+            if not found[-1]:
                 break
             absent -= 1
-        self._now = now.rows(0, len(keys))
+        weights, times = (None if c is None else c[:-1] for c in values)
+        self._now = found[:-1], weights, times
         self._facts = stores.version, stores.time, stores.num_edges, absent
 
     @cached_property
@@ -85,7 +87,7 @@ def _named_keys(columns: Columns, implied: Array | None, directed: bool) -> Arra
     return host_columns.rising_keys(src, dst, directed)
 
 
-def _states(stores: Stores, keys: Array) -> Edges:
+def _states(stores: Stores, keys: Array) -> States:
     """Of each key whether it is there, with its weight and its time; on the host."""
-    found = Edges(*stores.out.backend.find_keys(stores.out.segments, keys))
-    return found.with_columns(to_host)
+    found, weights, times = stores.out.backend.find_keys(stores.out.segments, keys)
+    return to_host(found), *(None if c is None else to_host(c) for c in (weights, times))

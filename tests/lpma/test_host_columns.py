@@ -18,7 +18,6 @@ from lpma.arrays import first_not_below
 from lpma.cpu import change_kernels, column_kernels, columns, id_table
 from lpma.cpu.splitmix import mix
 from lpma.pma.keys import Slots, reversed_keys
-from lpma.results import Edges
 
 Array = npt.NDArray[Any]
 
@@ -82,10 +81,10 @@ states = st.none() | st.tuples(st.sampled_from([0.0, 1.0, 1.5]), st.integers(0, 
 slots_of_two = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2, NO_ID])))
 
 
-def edges(rows: list[Any], dtype: Any, timed: bool) -> Edges:
+def states_of(rows: list[Any], dtype: Any, timed: bool) -> columns.States:
     found = np.array([row is not None for row in rows], np.bool_)
     weights, times = ([0 if row is None else row[i] for row in rows] for i in range(2))
-    return Edges(
+    return (
         found, None if dtype is None else np.array(weights, dtype),
         np.array(times, np.int64) if timed else None,
     )  # fmt: skip
@@ -118,19 +117,19 @@ def test_net_rows(pairs: list[tuple[int, int]], data: Any, dtype: Any, timed: bo
                 rest.append((lpma.Change.CHANGED, u, v, *value))
     keys = np.array([u << 32 | v for u, v in pairs], np.uint64)
     for net_rows in (columns.net_rows, change_kernels.net_rows):
-        found = net_rows(keys, *(edges(rows, dtype, timed) for rows in (was, now)))
-        change, src, dst, weights, times = found
+        change, src, dst, weights, times = net_rows(
+            keys, *(states_of(rows, dtype, timed) for rows in (was, now))
+        )
         assert [c.dtype.name for c in (change, src, dst)] == ["uint8", "uint32", "uint32"]
         assert (weights is None, times is None) == (dtype is None, not timed)
         values = [[0] * len(change) if c is None else c.tolist() for c in (weights, times)]
         assert weights is None or weights.dtype == dtype
         listed = list(zip(change.tolist(), src.tolist(), dst.tolist(), *values, strict=True))
         assert listed == removed + rest
-        changes = lpma.NetChanges(*found, 1, 0, 0, 0)
         kept = (np.array([row is not None for row in rows], np.bool_) for rows in (was, now))
         before, after = (columns.hash_sum(keys[those]) for those in kept)
         for hash_moved in (columns.hash_moved, change_kernels.hash_moved):
-            assert hash_moved(changes) == (after - before) % 2**64
+            assert hash_moved(change, src, dst) == (after - before) % 2**64
 
 
 @given(keys=st.lists(st.integers(0, 2**64 - 1), max_size=20))

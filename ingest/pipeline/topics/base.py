@@ -19,8 +19,9 @@ class TopicReader(ABC):
     envelope: Envelope | None = None
 
     @abstractmethod
-    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> Record:
-        """What a record holds. Raises RecordError; then nothing that is remembered has changed."""
+    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> tuple[Record, int]:
+        """What a record holds, and how many rows of a table that are remembered it changed: 0 or 1.
+        Raises RecordError; then none has changed."""
 
     def stretches(self, values: Values, stamp: int) -> Iterator[Stretch]:
         """Many records, in order, with the same result as `one`. REQUIRES: those of a stretch
@@ -28,7 +29,7 @@ class TopicReader(ABC):
         yield Stretch(0, len(values))
 
     def revert(self) -> None:
-        """Take back what the last record changed of what is remembered. REQUIRES: it did."""
+        """Let the row be again what it was before the last record. REQUIRES: that changed one."""
         raise NotImplementedError
 
 
@@ -38,8 +39,8 @@ class DecodedTopic(TopicReader):
     def __init__(self, decode: Callable[[bytes], Record]) -> None:
         self._decode = decode
 
-    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> Record:
-        return self._decode(bytes_of(value))
+    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> tuple[Record, int]:
+        return self._decode(bytes_of(value)), 0
 
 
 def bytes_of(value: bytes | Rejected) -> bytes:

@@ -29,9 +29,9 @@ class RowTopic(TopicReader):
         self._names = names
         self._readers: dict[str | None, RowReader] = {}  # by the unit of times
 
-    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> Record:
+    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> tuple[Record, int]:
         inner, fields = self.envelope.inner(bytes_of(value), stamp)
-        return decode_record(inner, names=self._names, fields=fields)
+        return decode_record(inner, names=self._names, fields=fields), 0
 
     def stretches(self, values: Values, stamp: int) -> Iterator[Stretch]:
         for start, stop, id in in_stretches(values):

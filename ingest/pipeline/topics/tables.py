@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import repeat
 
 import numpy as np
@@ -40,21 +39,21 @@ class TableTopic(TopicReader):
         self._changes, self.reader = changes, changes.reader
         self._skipped = skipped
 
-    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> Record:
+    def one(self, value: bytes | Rejected, key: bytes, stamp: int) -> tuple[Record, int]:
         data = None
         if value != NO_VALUE:
             data = bytes_of(value)
             if is_msgpack(data):
-                return decode_record(data, names=self.reader.names)
+                return decode_record(data, names=self.reader.names), 0
             data, _ = self.envelope.inner(data, stamp)
         event = self.reader.event(data, self.envelope.inner(key, stamp)[0])
         if isinstance(event, Skipped):
             self._skipped[event.what] += 1
-            return Record(NO_UPDATES)
-        return self._record(event)
+            return Record(NO_UPDATES), 0
+        return self._read(event)
 
-    def _record(self, event: Event) -> Record:
-        return self.reader.record(event)
+    def _read(self, event: Event) -> tuple[Record, int]:
+        return self.reader.record(event), 0
 
     def stretches(self, values: Values, stamp: int) -> Iterator[Stretch]:
         try:
@@ -89,20 +88,20 @@ class SummedTableTopic(TableTopic):
     def revert(self) -> None:
         self._remembered.revert()
 
-    def _record(self, event: Event) -> Record:
+    def _read(self, event: Event) -> tuple[Record, int]:
         reader, rows, topic = self.reader, self._remembered, self._topic
         time = reader.time_ms(event)
         if event.op == "t":
             if reader.is_alone or reader.is_of_another_table(event):
                 record = reader.truncation(event)
                 rows.clear(topic)
-                return replace(record, changes=1)
+                return record, 1
             sums = rows.clear(topic)
         else:
             key, row = reader.row_key(event), reader.table_row(event)
             sums = rows.change(topic, key, None if row is None else TableRow(*row))
         try:
-            return replace(reader.summed(sums, time), changes=1)
+            return reader.summed(sums, time), 1
         except RecordError:
             rows.revert()
             raise
