@@ -59,7 +59,7 @@ class PipelineStats:
         self._results = results
         self._feed = feed
         self._written = written
-        self._since = stream.state.stamp or stream.settings.clock()  # ms: the state was that then
+        self._since = stream.state.stamp  # ms: the state was that then; 0: not known
         self._unchanged_before = self._unchanged = stream.graph.unchanged
         self._started = time.perf_counter()
 
@@ -167,6 +167,7 @@ class PipelineStats:
         source says that it was written; 0.0 where none waits. Of records that were not read yet,
         since when the last one before them was written, or what the graph began with."""
         now, written, found = self._stream.settings.clock(), self._written, {}
+        self._since = self._since or now  # of a new stream, when it was first asked about
         for p, records in self.lag().items():
             since = written.waiting.get(p) or written.applied.get(p) or self._since
             found[p] = max(0, now - since) / 1000 if records else 0.0
