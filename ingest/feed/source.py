@@ -256,9 +256,8 @@ class Moved:
         """Count a part, whose ends have these ids. Raises SourceError after the last one, if the
         version does not lead to what it says."""
         change, before = part.change, self._before
-        came = np.count_nonzero(change == Change.INSERTED)
-        edges = came - np.count_nonzero(change == Change.REMOVED)
-        self._by_part[part.part] = int(edges), host_columns.hash_moved(change, *ids)
+        came, went = (int(np.count_nonzero(change == c)) for c in (Change.INSERTED, Change.REMOVED))
+        self._by_part[part.part] = came - went, host_columns.hash_moved(change, *ids)
         if before is None or not part.is_last:
             return
         edges, digest = map(sum, zip(*self._by_part.values(), strict=True))

@@ -186,8 +186,8 @@ def test_an_altered_record_is_refused_and_not_applied(
     log.delete_topic("updates")
     log.create_topic("updates")
     for u, v in ((1, 2), (2, 3), (3, 4), (9, 3)):
-        ends: Any = ([str(u)], [str(v)]) if names else ([u], [v])
-        log.produce("updates", ingest.encode_updates(*ends, time=[5]))
+        ends: Any = {"src": [str(u)], "dst": [str(v)]} if names else {"src": [u], "dst": [v]}
+        log.produce("updates", ingest.encode_updates(**ends, time=[5], names=names))
     path = tmp_path / "feed"
     with Pipeline(log, lpma.Graph(device="cpu", names=names), names=names, changes=path,
                   batch_size=1, batch_interval=1e6) as pipeline:  # fmt: skip
