@@ -115,7 +115,8 @@ class _Change(NamedTuple):
 
 
 class TableRows:
-    """The rows of the tables of a stream, by topic and key. One thread at a time.
+    """The rows of the tables of a stream, by topic and key. One thread at a time. directed: whether
+    (u, v) and (v, u) are two edges; where they are one, its ends are in order here.
 
     >>> from ingest.state.table_rows import TableRow, TableRows
     >>> rows = TableRows()
@@ -127,7 +128,8 @@ class TableRows:
     [Sum(src='ann', dst='bob', weight=0.2, time=None)]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, directed: bool = True) -> None:
+        self._directed = directed
         self._rows: dict[str, dict[str, TableRow]] = {}
         self._sums: dict[Ends, _Rows] = {}
         self._changes: deque[_Change] = deque()  # not applied yet
@@ -142,6 +144,7 @@ class TableRows:
         changes, the former one first."""
         rows = self._rows.setdefault(topic, {})
         before = rows.get(key)
+        row = row if row is None or self._directed else _in_order(row)
         self._changes.append(_Change(topic, key, before))
         self._put(rows, key, row)
         if row is None:
@@ -213,16 +216,23 @@ class TableRows:
         return _RowsImage(rows)
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path, directed: bool = True) -> Self:
         """What an image wrote."""
-        found = cls()
+        found = cls(directed)
         with open(path, "rb") as file:
             for line in file:
                 topic, rows = msgspec.json.decode(line)
                 of_topic = found._rows.setdefault(topic, {})
                 for key, src, dst, weight, *time in rows:
-                    found._put(of_topic, key, TableRow(src, dst, float(weight), *time))
+                    row = TableRow(src, dst, float(weight), *time)
+                    found._put(of_topic, key, row if directed else _in_order(row))
         return found
+
+
+def _in_order(row: TableRow) -> TableRow:
+    """The same with its ends in the order that both ways of an undirected edge share."""
+    one, other = ((isinstance(end, str), end) for end in row[:2])
+    return row if one <= other else row._replace(src=row.dst, dst=row.src)
 
 
 class _RowsImage(NamedTuple):

@@ -26,7 +26,7 @@ whatever they hold. `rows.py` reads many records at once, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -219,12 +219,15 @@ def _row(data: bytes | None, types: Types) -> Row | None:
 
 class ChangeReader:
     """Reads the change events of one topic. table: how; names: whether vertices go by names. topic:
-    its name; is_alone: whether nothing else is read into the graph."""
+    its name; is_alone: whether nothing else is read into the graph. directed: whether (u, v) and
+    (v, u) are two edges."""
 
     def __init__(
-        self, table: Debezium, names: bool, topic: str = "", is_alone: bool = False
-    ) -> None:
+        self, table: Debezium, names: bool, topic: str = "", is_alone: bool = False,
+        directed: bool = True,
+    ) -> None:  # fmt: skip
         self.table = table.of_topic()
+        self._one_way = directed or table.are_vertices
         self.names = names
         fields = self.table.fields
         self._topic, self.is_alone = topic, is_alone
@@ -344,7 +347,7 @@ class ChangeReader:
         self.check_apart(event)
         new = self.new_edge(event)
         old = self._old(event) if self._asks_for_old(event) else None
-        if new is not None and old is not None and new.ends == old.ends:
+        if new is not None and old is not None and self._is_same(new, old):
             old = None
         sets, removes = self.kinds
         time = self.time_ms(event)
@@ -352,6 +355,9 @@ class ChangeReader:
             self._operation(kind, edge, time) for kind, edge in ((removes, old), (sets, new))
             if edge is not None
         ])  # fmt: skip
+
+    def _is_same(self, one: Edge, other: Edge) -> bool:
+        return one.ends == other.ends or (not self._one_way and one.ends == other.ends[::-1])
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
@@ -461,12 +467,18 @@ class ChangeReader:
             raise RecordError(
                 f"the record has no key, so rows of the table may share {what}: {advice}"
             )
-        others = event.key.columns().keys() - self.ends
-        if others:
-            own = ", ".join(sorted(event.key.columns()))
+        columns = event.key.columns().keys()
+        if self.may_repeat(columns):
+            within = ", the graph is undirected" if columns <= self.ends else ""
+            own = ", ".join(sorted(columns))
             raise RecordError(
-                f"the key of the table is {own}, so several rows may share {what}: {advice}"
+                f"the key of the table is {own}{within}, so several rows may share {what}: {advice}"
             )
+
+    def may_repeat(self, key: Set[str]) -> bool:
+        """Whether rows that differ in these columns may be the same edge: in an undirected graph
+        (u, v) and (v, u) are."""
+        return not self._one_way or not key <= self.ends
 
     def edge(self, row: Row, event: Event) -> Edge | None:
         """The edge that a row is; None if an end is NULL. Raises RecordError."""

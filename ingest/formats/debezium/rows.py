@@ -58,8 +58,10 @@ class ChangeRows:
     """Reads the change events of one topic. reader: reads what is left. remembers: whether its rows
     are remembered, for their sums."""
 
-    def __init__(self, table: Debezium, names: bool, topic: str, is_alone: bool) -> None:
-        self.reader = reader = ChangeReader(table, names, topic, is_alone)
+    def __init__(
+        self, table: Debezium, names: bool, topic: str, is_alone: bool, directed: bool = True
+    ) -> None:
+        self.reader = reader = ChangeReader(table, names, topic, is_alone, directed)
         fields = reader.table.fields
         self._forms: list[_Form] = []
         self._keys = _Keys(reader)
@@ -315,10 +317,9 @@ class _Keys:
     @property
     def _judged(self) -> int:
         """Of a key with these columns."""
-        ends = self._reader.ends
-        if self._reader.table.on_repeat is None and self._columns - ends:
+        if self._reader.table.on_repeat is None and self._reader.may_repeat(self._columns):
             return _BAD
-        return _WITH_ENDS if ends <= self._columns else _GOOD
+        return _WITH_ENDS if self._reader.ends <= self._columns else _GOOD
 
     def _learn(self, key: bytes) -> bool:
         """Take the columns of this key; whether they are others than before."""
