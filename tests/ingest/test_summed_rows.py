@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,6 +125,24 @@ def test_a_topic_is_summed_beside_one_that_is_not(tmp_path: Path) -> None:
             assert edges_in(graph) == {(0, 1): (20.0, 19), (7, 1): (0.5, 19)}
             assert graph.num_vertices == 5
             log.seek(dict.fromkeys(log.positions(), 0))
+
+
+@pytest.mark.parametrize("repeat", ["last", "sum"])
+@pytest.mark.parametrize("topic", ["all", "shop.all"])
+def test_a_truncation_in_a_topic_of_another_name_is_a_dead_letter(
+    tmp_path: Path, repeat: Any, topic: str
+) -> None:
+    """Such a topic may hold several tables."""
+    row = {"id": 1, "payer": 0, "payee": 1, "amount": 0.5, "at": 1}
+    with SqliteLog(tmp_path / "log", [topic]) as log:
+        for op, table in (("c", "gifts"), ("t", "pays")):
+            value = {"op": op, "after": row if op == "c" else None, "source": {"table": table}}
+            log.produce(topic, json.dumps(value).encode(), key=b'{"id": 1}')
+        records = Debezium(PAID.fields, on_repeat=repeat)
+        with Pipeline(log, lpma.Graph(device="cpu"), records=records) as pipeline:
+            pipeline.run("end")
+            assert [letter.kind for letter in pipeline.outputs.kept] == ["unserved"]
+            assert pipeline.graph.has_edge(0, 1)
 
 
 def test_a_truncation_that_becomes_a_dead_letter_forgets_no_row(tmp_path: Path) -> None:

@@ -448,10 +448,9 @@ class ChangeReader:
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)
 
     def is_of_another_table(self, event: Event) -> bool:
-        """Whether the topic has the name of another table, so that several may be in it."""
+        """Whether the topic's name does not end with the table's, so that several may be in it."""
         table = UNSET if event.source is None else event.source.get("table")
-        prefix, _, name = self._topic.rpartition(".")
-        return bool(prefix) and isinstance(table, str) and table != name
+        return isinstance(table, str) and not f".{self._topic}".endswith(f".{table}")
 
     def check_apart(self, event: Event) -> None:
         """Raise RecordError if rows may share their ends, and nobody said what that means."""
