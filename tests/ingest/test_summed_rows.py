@@ -127,6 +127,66 @@ def test_a_topic_is_summed_beside_one_that_is_not(tmp_path: Path) -> None:
             log.seek(dict.fromkeys(log.positions(), 0))
 
 
+@pytest.mark.parametrize("polled", [1, 500])
+@pytest.mark.parametrize("form", ["envelope", "flattened", "mongodb"])
+def test_rows_of_several_tables_in_a_topic_are_told_apart(
+    tmp_path: Path, polled: int, form: str
+) -> None:
+    """By the table and its schema, over a resume; a table that is truncated takes its own."""
+    row = {"id": 1, "payer": 0, "payee": 1, "at": 1}
+    with SqliteLog(tmp_path / "log", ["all.pays"]) as log:
+
+        def tell(op: str, schema: str, table: str, amount: float) -> None:
+            of = {"db": "shop", "schema": schema, "table": table}
+            after = row | {"amount": amount} if op != "t" else None
+            value: Any = {"op": op, "after": after, "source": of}
+            if form == "mongodb":
+                source = {"connector": "mongodb", "db": schema, "collection": table}
+                value = {"op": op, "after": json.dumps(after), "source": source}
+            elif form == "flattened":
+                value = (
+                    (after or {}) | {"__op": op} | {f"__{name}": each for name, each in of.items()}
+                )
+            log.produce("all.pays", json.dumps(value).encode(), key=b'{"id": 1}')
+
+        places = [("public", "pays"), ("old", "pays"), ("public", "gifts")]
+        for place, amount in zip(places, (1, 2, 4), strict=True):
+            tell("c", *place, amount)
+        graph = lpma.Graph(device="cpu", weight_dtype="float64")
+        given: dict[str, Any] = {"poll_records": polled}
+        with Pipeline(log, graph, tmp_path / "state", records=PAID, **given) as pipeline:
+            pipeline.run("end")
+            assert edges_in(graph) == {(0, 1): (7.0, 1)}
+        tell("u", "public", "gifts", 8)
+        tell("u", "old", "pays", 16)
+        with Pipeline.resume(tmp_path / "state", log, **given) as pipeline:
+            pipeline.run("end")
+            assert edges_in(pipeline.graph) == {(0, 1): (25.0, 1)}
+            if form != "mongodb":
+                tell("t", "old", "pays", 0)
+                pipeline.run("end")
+                assert edges_in(pipeline.graph) == {(0, 1): (9.0, 1)}
+            assert not pipeline.outputs.kept
+
+
+@pytest.mark.parametrize("polled", [1, 500])
+def test_what_does_not_say_its_table_is_a_dead_letter_beside_two(
+    tmp_path: Path, polled: int
+) -> None:
+    row = {"payer": 0, "payee": 1, "amount": 1, "at": 1}
+    told = [row | {"__op": "c", "__table": table} for table in ("pays", "gifts")]
+    told += [row | {"__op": "c"}, row | {"__op": "c", "__table": "pays", "amount": 3}]
+    with SqliteLog(tmp_path / "log", ["all"]) as log:
+        values = [json.dumps(each).encode() for each in told]
+        log.produce_many("all", values, keys=[b'{"id": 1}'] * 4)
+        graph = lpma.Graph(device="cpu")
+        with Pipeline(log, graph, records=PAID, poll_records=polled) as pipeline:
+            pipeline.run("end")
+            (letter,) = pipeline.outputs.kept
+            assert "the topic has gifts and pays" in letter.reason
+        assert edges_in(graph) == {(0, 1): (4.0, 1)}
+
+
 @pytest.mark.parametrize("repeat", ["last", "sum"])
 @pytest.mark.parametrize("topic", ["all", "shop.all"])
 def test_a_truncation_in_a_topic_of_another_name_is_a_dead_letter(

@@ -57,6 +57,7 @@ from .values import (
 ENVELOPE_TIMES = {name: name[-2:] for of in ("", "source.") for name in
                   (f"{of}ts_ms", f"{of}ts_us", f"{of}ts_ns")}  # fmt: skip
 FLAT_OP, FLAT_DELETED = "__op", "__deleted"
+TABLE_PARTS = "db", "schema", "table", "collection"  # of `source`: what tells tables apart
 LAST_TIME = 2**63 - 1  # an expiry of what is older removes every edge
 MOST_COLUMNS = 12  # of a row, that are named
 _MAX_WRAPPED = 4096  # bytes of a value that is an object: a number, an id
@@ -103,7 +104,8 @@ class Row(NamedTuple):
 
 class Event(NamedTuple):
     """What a record says. op: of Debezium, or "s" for a flattened record that may be an insertion
-    or an update; "x" for a tombstone. time: in ms, of the event, if that is mapped."""
+    or an update; "x" for a tombstone. time: in ms, of the event, if that is mapped. table: of whose
+    row, where the event says it."""
 
     op: str
     key: Row | None
@@ -112,6 +114,7 @@ class Event(NamedTuple):
     is_flat: bool = False
     source: Row | None = None
     time: int | None = None
+    table: str = ""
 
     @property
     def connector(self) -> str:
@@ -280,7 +283,8 @@ class ChangeReader:
                 within = {} if around is None else parts_of(around.data, of)
             time = in_ms(JSON.value(within.get(name, b"null"), str(self.time)), self.event_unit)
         after = None if op == "d" else after
-        return Event(op, self.key(key), before, after, False, around, time)
+        table = "" if around is None else table_text(map(around.get, TABLE_PARTS))
+        return Event(op, self.key(key), before, after, False, around, time, table)
 
     def _flat(self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes) -> Event:
         row = Row(_joined(parts), types.get("", NO_TYPES))
@@ -294,11 +298,12 @@ class ChangeReader:
         if self.event_unit is not None:
             name = "__" + str(self.time).replace(".", "_")
             time = in_ms(JSON.value(parts.get(name, b"null"), name), self.event_unit)
+        table = table_text(row.get(f"__{part}") for part in TABLE_PARTS)
         if op == "t":
-            return Event("t", None, is_flat=True, time=time)
+            return Event("t", None, is_flat=True, time=time, table=table)
         if op == "d" or deleted in (True, "true"):
-            return Event("d", self.key(key), row, None, True, None, time)
-        return Event(op or "s", self.key(key), None, row, True, None, time)
+            return Event("d", self.key(key), row, None, True, None, time, table)
+        return Event(op or "s", self.key(key), None, row, True, None, time, table)
 
     def has(self, event: Event, name: str) -> bool:
         """Whether a row that is there has a value in the column of that name, or its event such a
@@ -600,6 +605,11 @@ def key_text(columns: Iterable[tuple[str, bytes]]) -> str:
     """The columns of a key, in the order of their names, as what tells rows apart. Raises
     UnicodeDecodeError."""
     return ",".join([f"{name}:{value.decode()}" for name, value in columns])
+
+
+def table_text(parts: Iterable[Any]) -> str:
+    """What tells a table from others, of the values of `TABLE_PARTS`; "": nothing."""
+    return ".".join([part for part in parts if isinstance(part, str)])
 
 
 def _together(records: Sequence[Record]) -> Record:

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -33,9 +33,9 @@ from ...errors import RecordError
 from ...fields import Debezium
 from ...types import Values
 from ..mapped import JSON, MAX_MAPPED_BYTES, REFUSED
-from ..row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, overlap
+from ..row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, nested, overlap
 from ..times import in_ms
-from .changes import FLAT_DELETED, FLAT_OP, ChangeReader, key_text
+from .changes import FLAT_DELETED, FLAT_OP, TABLE_PARTS, ChangeReader, key_text, table_text
 from .values import (
     NO_TYPES,
     UNAVAILABLE,
@@ -171,7 +171,13 @@ class ChangeRows:
         for at in part.left:
             codes[at] = LEFT
         values["kind"] = codes
-        yield from self._columns.of_values(values, start, len(rows))
+        stretches = self._columns.of_values(values, start, len(rows))
+        if not self.remembers:
+            yield from stretches
+            return
+        tables = form.tables(rows)
+        for each in stretches:
+            yield each._replace(tables=tables[each.start - start : each.stop - start])
 
     def _is_plain(
         self, form: _Form, row: Any, is_set: bool | None, key: int, src: Any, dst: Any,
@@ -394,6 +400,7 @@ class _Form(NamedTuple):
     dst: Column
     weight: Column
     time: Column
+    tables: Callable[[list[Any]], list[str]]  # REQUIRES: rows are remembered
     decode: Callable[[bytes], Any] = len
     decode_lines: Callable[[Any], list[Any]] = list
     has_schema: bool = False
@@ -429,6 +436,20 @@ def _row_columns(reader: ChangeReader, vertex: Any) -> tuple[FieldTree, list[Col
     return tree, get
 
 
+def _tables(tree: FieldTree, prefix: str, within: str = "") -> Callable[[list[Any]], list[str]]:
+    """How the tables of events are had, whose parts are fields of `tree`: of events themselves, or
+    of this attribute of theirs."""
+    tree.leaves.update((f"table_{part}", (f"{prefix}{part}", str)) for part in TABLE_PARTS)
+    parts = attrgetter(*(f"table_{part}" for part in TABLE_PARTS))
+    text = lru_cache(1024)(table_text)
+
+    def found(event: Any) -> str:
+        around = getattr(event, within) if within else event
+        return "" if around is None else text(parts(around))
+
+    return lambda events: [found(event) for event in events]
+
+
 def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
     tree, columns = _row_columns(reader, vertex)
     row = tree.struct(True)
@@ -436,6 +457,9 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
     around = FieldTree({}, {})
     if reader.event_unit is not None:
         columns[3] = around.place("time", str(reader.time), int | str)
+    tables: Any = _none
+    if reader.table.on_repeat == "sum":
+        tables = _tables(around.inner.setdefault("source", FieldTree({}, {})), "", nested("source"))
     outer = around.struct(True)
     kind = msgspec.defstruct(
         "Envelope", [("before", row | None, None), ("after", row | None, None), ("op", str)],
@@ -453,7 +477,15 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
 
     src, dst, weight, time = columns
     return _Form(
-        kind, opened, lambda event: event.before, ("after", "before"), src, dst, weight, time
+        kind,
+        opened,
+        lambda event: event.before,
+        ("after", "before"),
+        src,
+        dst,
+        weight,
+        time,
+        tables,
     ).decoding(kind)
 
 
@@ -466,6 +498,9 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         tree.leaves[f"no_{name}"] = name, NOTHING
     if reader.event_unit is not None:
         columns[3] = tree.place("time", "__" + str(reader.time).replace(".", "_"), int | str)
+    tables: Any = _none
+    if reader.table.on_repeat == "sum":
+        tables = _tables(tree, "__")
     kind = tree.struct(True)
 
     def opened(rows: list[Any]) -> tuple[list[bool | None], list[Any], list[int]]:
@@ -473,7 +508,9 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         return [_flat_sets(row) for row in rows], rows, moved
 
     src, dst, weight, time = columns
-    return _Form(kind, opened, lambda _: None, ("", ""), src, dst, weight, time).decoding(kind)
+    return _Form(kind, opened, lambda _: None, ("", ""), src, dst, weight, time, tables).decoding(
+        kind
+    )
 
 
 def _flat_sets(row: Any) -> bool | None:
