@@ -6,16 +6,18 @@ again, and after them the sum would be wrong for ever. So each row is remembered
 its ends and its weight, and a change says what the row is now: said twice, it changes nothing. Then
 no change has to say what the row was before, either.
 
-Tricks. A sum is kept as an integer over a power of two, so it is exact: it depends on the rows that
-are there, and on no others that came and went. How many rows it is of is kept beside it, so an edge
-is gone with its last row. Its time is that of the newest of its rows, which are counted by their
-times. The file has the rows alone; the sums follow from them.
+Tricks. A weight is the decimal that it is written as, as in a database: a float stands for its
+shortest one. A sum is kept as an integer over a power of ten, so it is exact: 0.1 and 0.2 and -0.3
+are 0, and it depends on the rows that are there, and on no others that came and went. How many rows
+it is of is kept beside it, so an edge is gone with its last row. Its time is that of the newest of
+its rows, which are counted by their times. The file has the rows alone; the sums follow from them.
 
 Rows change when a record is decoded, before its batch is applied, and a checkpoint is of what was
 applied. So what each change replaced is kept until then, and an image goes back by as much.
 
     rows     JSON lines: [topic, [[key, src, dst, weight, time or null], …], table]
 
+A weight that is not the shortest decimal of a float is text.
 A topic may hold several tables, whose keys are alike; of each there is a line, even if it has no
 rows. The table is left out where records do not say it.
 
@@ -28,6 +30,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -47,11 +50,11 @@ Place = tuple[str, str]  # a topic, and a table in it; "" where that is not know
 
 
 class TableRow(NamedTuple):
-    """What is remembered of a row."""
+    """What is remembered of a row. weight: a `Decimal` if it is not the shortest one of a float."""
 
     src: Name
     dst: Name
-    weight: float
+    weight: float | Decimal
     time: int | None = None
 
 
@@ -66,19 +69,19 @@ class Sum(NamedTuple):
 
 
 class _Rows:
-    """The rows with the same ends: how many, their sum (total / 2^shift), and how many by their
+    """The rows with the same ends: how many, their sum (total / 10^scale), and how many by their
     times."""
 
-    __slots__ = ("count", "newest", "shift", "times", "total")
+    __slots__ = ("count", "newest", "scale", "times", "total")
 
     def __init__(self) -> None:
-        self.count = self.total = self.shift = 0
+        self.count = self.total = self.scale = 0
         self.newest: int | None = None
         self.times: dict[int, int] = {}
 
     def add(self, row: TableRow) -> None:
         self.count += 1
-        self._add(row.weight)
+        self._add(*_scaled(row.weight))
         if row.time is not None:
             self.times[row.time] = self.times.get(row.time, 0) + 1
             if self.newest is None or row.time > self.newest:
@@ -86,7 +89,8 @@ class _Rows:
 
     def remove(self, row: TableRow) -> None:
         self.count -= 1
-        self._add(-row.weight)
+        unscaled, scale = _scaled(row.weight)
+        self._add(-unscaled, scale)
         if row.time is not None:
             self.times[row.time] -= 1
             if not self.times[row.time]:
@@ -94,20 +98,32 @@ class _Rows:
                 if row.time == self.newest:
                     self.newest = max(self.times, default=None)
 
-    def _add(self, weight: float) -> None:
-        numerator, denominator = weight.as_integer_ratio()  # that is a power of two
-        shift = denominator.bit_length() - 1
-        if shift > self.shift:
-            self.total <<= shift - self.shift
-            self.shift = shift
-        self.total += numerator << (self.shift - shift)
+    def _add(self, unscaled: int, scale: int) -> None:
+        if scale > self.scale:
+            self.total *= 10 ** (scale - self.scale)
+            self.scale = scale
+        elif scale < self.scale:
+            unscaled *= 10 ** (self.scale - scale)
+        self.total += unscaled
 
     @property
     def weight(self) -> float:
         try:
-            return self.total / (1 << self.shift)  # rounded once
+            return self.total / 10**self.scale  # rounded once
         except OverflowError:
             return math.copysign(math.inf, self.total)
+
+
+def _scaled(weight: float | Decimal) -> tuple[int, int]:
+    """An integer, and the power of ten by which it is divided."""
+    text = repr(weight) if isinstance(weight, float) else "e"
+    if "e" not in text:  # most are; as fast as Python can
+        whole, _, fraction = text.partition(".")
+        return (int(whole), 0) if fraction == "0" else (int(whole + fraction), len(fraction))
+    sign, digits, exponent = Decimal(str(weight)).as_tuple()
+    unscaled = int("".join(map(str, digits))) * (-1) ** sign
+    assert isinstance(exponent, int)  # it is finite
+    return (unscaled * 10**exponent, 0) if exponent > 0 else (unscaled, -exponent)
 
 
 class _Change(NamedTuple):
@@ -286,7 +302,8 @@ class TableRows:
                 place = topic, table[0] if table else ""
                 found._rows.setdefault(place, {})
                 for key, src, dst, weight, *time in rows:
-                    row = TableRow(src, dst, float(weight), *time)
+                    exact = Decimal(weight) if isinstance(weight, str) else float(weight)
+                    row = TableRow(src, dst, exact, *time)
                     found._put(place, key, row if directed else _in_order(row))
         return found
 

@@ -4,6 +4,7 @@ cut, and over resumes at any place."""
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,10 @@ TOPIC = "paid"
 
 ends = st.none() | st.integers(0, 2)
 row = st.fixed_dictionaries({
-    "payer": ends, "payee": ends, "amount": st.sampled_from([0.1, 0.2, 0.3, 1, -0.1, 1e9]),
+    "payer": ends, "payee": ends, "amount": st.sampled_from([
+        0.1, 0.2, "0.10", "-0.30", 1, 1e9, "99999999999999999.99", "-99999999999999999.98",
+        2**60 + 1,
+    ]),
     "at": st.integers(1, 9),
 })  # fmt: skip
 change = st.tuples(st.sampled_from("crudx"), st.integers(1, 4), row)
@@ -55,7 +59,7 @@ def edges_of(rows: Rows, directed: bool) -> Edges:
         ends = each["payer"], each["payee"]
         if None not in ends:
             found.setdefault(ends if directed else (min(ends), max(ends)), []).append(each)
-    sums = {pair: (float(sum(Fraction(each["amount"]) for each in of)), max(e["at"] for e in of))
+    sums = {pair: (float(sum(Fraction(str(e["amount"])) for e in of)), max(e["at"] for e in of))
             for pair, of in found.items()}  # fmt: skip
     return {pair: each for pair, each in sums.items() if each[0] > 0}
 
@@ -185,6 +189,49 @@ def test_what_does_not_say_its_table_is_a_dead_letter_beside_two(
             (letter,) = pipeline.outputs.kept
             assert "the topic has gifts and pays" in letter.reason
         assert edges_in(graph) == {(0, 1): (4.0, 1)}
+
+
+AMOUNTS = ("0.10", "0.20", "-0.30", "99999999999999999.99", "-99999999999999999.98",
+           "12345678901234567890.123456789012345678")  # fmt: skip
+
+
+@pytest.mark.parametrize("polled", [1, 500])
+@pytest.mark.parametrize("encoding", ["double", "string", "decimal", "variable"])
+def test_decimals_are_summed_as_a_database_does(tmp_path: Path, polled: int, encoding: Any) -> None:
+    """SQLite has no decimals: Python's are the oracle. Over a resume, and without rows in turn."""
+    name = "org.apache.kafka.connect.data.Decimal"
+    type = {"field": "amount", "type": "bytes", "name": name, "parameters": {"scale": "18"}}
+    schema = {"fields": [{"field": "after", "fields": [type]}]} if encoding == "decimal" else None
+
+    def told(id: int, amount: str | None) -> bytes:
+        after = None if amount is None else {"payer": 0, "payee": 1, "at": 1}
+        if after is not None:
+            unscaled = int(Fraction(amount) * 10**18)  # type: ignore[arg-type]
+            wide = b64encode(unscaled.to_bytes(20, "big", signed=True)).decode()
+            after["amount"] = {"double": float(amount), "string": amount, "decimal": wide,  # type: ignore
+                               "variable": {"scale": 18, "value": wide}}[encoding]  # fmt: skip
+        payload = {"op": "d" if amount is None else "c", "after": after, "source": {}}
+        return json.dumps({"schema": schema, "payload": payload}).encode()
+
+    amounts = list(map(repr, map(float, AMOUNTS))) if encoding == "double" else list(AMOUNTS)
+    given: dict[str, Any] = {"poll_records": polled}
+    with SqliteLog(tmp_path / "log", [TOPIC]) as log:
+        graph = lpma.Graph(device="cpu", weight_dtype="float64")
+        log.create_topic(TOPIC)
+        Pipeline(log, graph, tmp_path / "state", records=PAID).close()
+        left: dict[int, str] = {}
+        turns = [*enumerate(amounts), *((id, None) for id in (5, 0, 3, 4, 1, 2))]
+        for number, (id, amount) in enumerate(turns):
+            log.produce(TOPIC, told(id, amount), key=json.dumps({"id": id}).encode())
+            left = {other: each for other, each in left.items() if other != id}
+            left |= {} if amount is None else {id: amount}
+            total = float(sum((Fraction(each) for each in left.values()), Fraction()))
+            if number % 2 or total == 0:
+                with Pipeline.resume(tmp_path / "state", log, **given) as pipeline:
+                    pipeline.run("end")
+                    assert not pipeline.outputs.kept
+                    expected = {(0, 1): (total, 1)} if total > 0 else {}
+                    assert edges_in(pipeline.graph) == expected
 
 
 @pytest.mark.parametrize("repeat", ["last", "sum"])

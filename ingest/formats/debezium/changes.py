@@ -27,6 +27,7 @@ whatever they hold. `rows.py` reads many records at once, with the same result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ from .values import (
     NO_TYPES,
     ColumnType,
     Types,
+    exact_weight_of,
     is_unavailable,
     time_of,
     types_of,
@@ -408,12 +410,15 @@ class ChangeReader:
         except UnicodeDecodeError:
             raise RecordError("the key is not UTF-8", "malformed") from None
 
-    def table_row(self, event: Event) -> tuple[Name, Name, float, int | None] | None:
+    def table_row(self, event: Event) -> tuple[Name, Name, float | Decimal, int | None] | None:
         """The ends, the weight and the time that the row has now; None if it is gone, or no edge.
         Raises RecordError."""
         edge = self.new_edge(event)
         if edge is None:
             return None
+        exact = edge.weight if isinstance(edge.weight, Decimal) else None
+        if exact is not None:
+            edge = edge._replace(weight=float(exact))
         record = self._operation(Kind.SET, edge, self.time_ms(event))
         src, dst = record.batch.src[0], record.batch.dst[0]
         if record.names is not None:
@@ -422,7 +427,8 @@ class ChangeReader:
             src, dst = int(src), int(dst)
         weight, times = record.batch.weight, record.batch.time
         assert weight is not None
-        return src, dst, float(weight[0]), None if times is None else int(times[0])
+        time = None if times is None else int(times[0])
+        return src, dst, float(weight[0]) if exact is None else exact, time
 
     def summed(
         self, sums: Sequence[tuple[Name, Name, float | None, int | None]], time: int | None
@@ -496,7 +502,8 @@ class ChangeReader:
             return Edge(src, dst)
         name = str(self.weight)
         value = self._column(row, name, event)
-        return Edge(src, dst, _said(name, weight_of, value, row.types.get(name)))
+        read = exact_weight_of if self.table.on_repeat == "sum" else weight_of
+        return Edge(src, dst, _said(name, read, value, row.types.get(name)))
 
     def _end(self, row: Row, name: str, event: Event) -> Any:
         return _said(name, vertex_of, self._column(row, name, event), row.types.get(name))

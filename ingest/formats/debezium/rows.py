@@ -41,6 +41,8 @@ from .values import (
     UNAVAILABLE,
     ColumnType,
     Types,
+    float_weight_of,
+    is_exact,
     is_unavailable,
     time_of,
     types_of,
@@ -205,10 +207,14 @@ class ChangeRows:
         if None in found:
             part.leave(at for at, value in enumerate(found) if value is None)
         said = part.of_set.get(str(self.reader.weight))
+        read = float_weight_of if self.remembers else weight_of
         if said is not None or str in set(map(type, found)):
             for at, value in enumerate(found):
                 if value is not None and part.sets[at]:
-                    found[at] = part.converted(at, value, weight_of, said)
+                    found[at] = part.converted(at, value, read, said)
+        if self.remembers:
+            part.leave(at for at, weight in enumerate(found)
+                       if weight is not None and not is_exact(weight))  # fmt: skip
         return found
 
     def _times(self, found: list[Any], part: _Part) -> list[Any]:
