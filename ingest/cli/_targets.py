@@ -132,11 +132,9 @@ def is_log(path: Path) -> bool:
     return _begins_with(path, b"SQLite format 3\0")
 
 
-def open_log(
-    path: Path, topics: Sequence[str], opened: ExitStack, *, writable: bool = True
-) -> SqliteLog:
-    """These topics of an embedded log, closed with `opened`; writable=False needs no permission to
-    write. Raises TargetError if it lacks one: to read a topic would make it."""
+def open_log(path: Path, topics: Sequence[str], opened: ExitStack) -> SqliteLog:
+    """These topics of an embedded log, closed with `opened`. Raises TargetError if it lacks one:
+    to read a topic would make it."""
     from ..sources import SqliteLog
 
     with SqliteLog(path, writable=False) as log:
@@ -144,7 +142,7 @@ def open_log(
     if missing := set(topics) - names:
         there = ", ".join(sorted(names))
         raise TargetError(f"{path}: no topic {min(missing)!r}: name one by --topic, of {there}")
-    return opened.enter_context(SqliteLog(path, topics, writable=writable))
+    return opened.enter_context(SqliteLog(path, topics))
 
 
 def label_of(path: Path) -> str:

@@ -111,7 +111,7 @@ def _results_of(target: str, topic: str, opened: ExitStack) -> Iterator[Result]:
 
         return results_in(opened.enter_context(KafkaSource(target.removeprefix(KAFKA), [topic])))
     if is_log(Path(target)):
-        return results_in(open_log(Path(target), [topic], opened, writable=False))
+        return results_in(open_log(Path(target), [topic], opened))
     return read_results(target)
 
 

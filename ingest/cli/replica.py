@@ -97,7 +97,7 @@ class ReplicaOptions:
         if not feed.exists():
             raise TargetError(f"{feed}: no such file: `lpma ingest --changes-topic` makes a feed")
         if is_log(feed):
-            return open_log(feed, [name], opened, writable=False)
+            return open_log(feed, [name], opened)
         if self.topic is not None:
             raise typer.BadParameter("a file has no topics", param_hint="--topic")
         return feed

@@ -29,8 +29,7 @@ the index of the write-ahead log, the file `-shm`, with writers, and makes it wh
 What is done then depends on what lies beside the file:
 
     no -wal          nobody has it open: it is read as a file that does not change (`immutable`).
-                     Should somebody write to it, it is opened anew before the next read; what
-                     was being read meanwhile is read again.
+                     Should somebody write to it all the same, each read notices and raises.
     -wal and -shm    somebody has it open, or died: both are read, and written by nobody here
     -wal alone       the index would have to be written: refused
 
@@ -48,11 +47,11 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from lpma.file.atomic import fsync_directory
 from lpma.host import sync
@@ -67,9 +66,6 @@ _SIDE_FILES = ("-wal", "-journal")  # of SQLite, which it would apply to whateve
 # On macOS SQLite syncs as far as `lpma.host.sync` only if it is told to; elsewhere this is nothing.
 _FULL_SYNCS = ("PRAGMA fullfsync = 1", "PRAGMA checkpoint_fullfsync = 1")
 _WAIT_S = 0.001  # between two tries at a file that another process looks at
-_SETTLE_S = 0.5  # in which who opens or closes a log has made or removed both of its side files
-_READS = 10  # of a log that is written meanwhile, before its reader gives up
-_CLUSTER = "SELECT value FROM info WHERE key = 'cluster'"
 
 _SCHEMA = (
     "CREATE TABLE info (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -86,16 +82,10 @@ _TO_FORMAT_2 = "ALTER TABLE records ADD COLUMN time INTEGER NOT NULL DEFAULT 0"
 _TO_FORMAT_3 = "ALTER TABLE records ADD COLUMN key BLOB"
 
 Execute = Callable[..., sqlite3.Cursor]
-Found = TypeVar("Found")
 
 
 class NoLog(SourceError):
     """There is no log at a path, and no other file either."""
-
-
-class Changed(SourceError):
-    """A log was written while it was read as one that does not change: what was read is not to be
-    relied on. The next read opens it anew."""
 
 
 class LogFile:
@@ -107,21 +97,17 @@ class LogFile:
 
     def __init__(self, path: str, timeout: float, writable: bool = True) -> None:
         self.path = path
-        self._timeout = timeout
         self._is_unchanged: Callable[[], bool] = lambda: True
-        self._cluster: Any = None  # the row that has it; None: not read yet
-        self._reopened = 0  # times
-        self._left: list[sqlite3.Connection] = []  # by reopening: see the invariant
         self._has_keys = False
         self._lock = threading.RLock()
         if path != MEMORY and not os.path.exists(path):
             raise NoLog(_missing(path))
         claim(path, writable)
         try:
-            if writable:
-                self.database = _connect(path, timeout)
-            else:
-                self.database, self._is_unchanged = _connect_to_read(path, timeout)
+            mode = "rw"
+            if not writable:
+                mode, self._is_unchanged = mode_to_read(path)
+            self.database = _connect(path, timeout, mode)
         except BaseException:
             release(path, writable)
             raise
@@ -129,8 +115,8 @@ class LogFile:
         try:
             if path == MEMORY:
                 _lay_out(self.database, timeout)
-            self.again(lambda: self._check(writable))
             with self._errors():
+                self._check(writable)
                 self.database.execute("PRAGMA synchronous = FULL")
         except BaseException:
             self.close()
@@ -138,8 +124,7 @@ class LogFile:
 
     def close(self) -> None:
         with self._lock:
-            for database in (*self._left, self.database):
-                database.close()
+            self.database.close()
             if self._release is not None:
                 self._release()
             self._release = None
@@ -151,7 +136,6 @@ class LogFile:
             if self.one("PRAGMA application_id") != (_APPLICATION,):
                 raise SourceError(f"{self.path}: a SQLite file, but not a log; choose another")
             (version,) = self.one("PRAGMA user_version")
-            self._cluster = self.one(_CLUSTER)
         if version == 1 and writable:
             with self.transaction() as run:
                 if self.one("PRAGMA user_version") == (1,):  # no other process was faster
@@ -177,54 +161,30 @@ class LogFile:
             run(f"PRAGMA user_version = {_WITH_KEYS}")
 
     def one(self, statement: str, *values: Any) -> Any:
-        return self.again(lambda: self._execute(statement, values).fetchone())
+        with self._errors():
+            return self.database.execute(statement, values).fetchone()
 
-    def state(self) -> tuple[int, int, int]:
+    def state(self) -> tuple[int, int]:
         """A value that changes whenever something is written, here or by another process. Reading
         it is ten times quicker than looking for new records."""
         (version,) = self.one("PRAGMA data_version")
-        return version, self.database.total_changes, self._reopened
+        return version, self.database.total_changes
 
     def all(self, statement: str, *values: Any) -> list[Any]:
-        return self.again(lambda: self._execute(statement, values).fetchall())
-
-    def again(self, read: Callable[[], Found]) -> Found:
-        """What `read` gives, once nobody wrote to a log meanwhile that is read as unchanging."""
-        for _ in range(_READS - 1):
-            with suppress(Changed), self._errors():
-                return read()
         with self._errors():
-            return read()
-
-    def _execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
-        return self.database.execute(statement, values)
+            return self.database.execute(statement, values).fetchall()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         with self._lock, _said(self.path):
-            if not self._is_unchanged() and not self.database.in_transaction:
-                self._reopen()
             try:
                 yield
             finally:
                 if not self._is_unchanged():
-                    raise Changed(
+                    raise SourceError(
                         f"{self.path}: was written while it was read without write permission: "
                         "ask again"
                     )
-
-    def _reopen(self) -> None:
-        """Read the log as it is now. Raises SourceError if another file is in its place."""
-        database, is_unchanged = _connect_to_read(self.path, self._timeout)
-        if self._cluster not in (None, database.execute(_CLUSTER).fetchone()):
-            database.close()
-            raise SourceError(f"{self.path}: is another log than the one that was read here")
-        self._left.append(self.database)
-        self.database, self._is_unchanged = database, is_unchanged
-        self._reopened += 1
-        if _is_alone(self.path):
-            while self._left:
-                self._left.pop().close()
 
     @contextmanager
     def transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[Execute]:
@@ -328,24 +288,6 @@ def _connect(path: str, timeout: float, mode: str = "rw") -> sqlite3.Connection:
         raise SourceError(f"{path}: cannot be opened as a log ({error})") from None
 
 
-def _connect_to_read(path: str, timeout: float) -> tuple[sqlite3.Connection, Callable[[], bool]]:
-    """As `mode_to_read`, whoever opens or closes the log meanwhile, and so makes or removes what
-    lies beside it."""
-    ends = time.monotonic() + _SETTLE_S
-    while True:
-        mode, is_unchanged = mode_to_read(path)
-        database = _connect(path, timeout, mode)
-        try:
-            with _said(path):
-                database.execute("PRAGMA user_version").fetchone()
-            return database, is_unchanged
-        except SourceError:
-            database.close()
-            if time.monotonic() > ends:
-                raise
-        time.sleep(_WAIT_S)
-
-
 @contextmanager
 def _said(path: str) -> Iterator[None]:
     try:
@@ -398,23 +340,13 @@ def release(path: str, writable: bool) -> None:
             del _open[place, writable]
 
 
-def _is_alone(path: str) -> bool:
-    """Whether the process has one handle to read a file."""
-    with _lock:
-        return _open[os.path.realpath(path), False] == 1
-
-
 def mode_to_read(path: str) -> tuple[str, Callable[[], bool]]:
     """The mode of a SQLite URI that reads a log as it is, and whether what was read so far can be
     relied on. Raises SourceError if it cannot be read without writing."""
     before = _state(path)  # before the look for a -wal: who writes makes that first
-    wal, index = f"{path}-wal", f"{path}-shm"
-    ends = time.monotonic() + _SETTLE_S
-    while os.path.exists(wal) and not os.path.exists(index) and time.monotonic() < ends:
-        time.sleep(_WAIT_S)
-    if not os.path.exists(wal):
-        return "ro&immutable=1", lambda: not os.path.exists(wal) and _state(path) == before
-    if not os.path.exists(index):
+    if not os.path.exists(f"{path}-wal"):
+        return "ro&immutable=1", lambda: _state(path) == before
+    if not os.path.exists(f"{path}-shm"):
         raise SourceError(
             f"{path}-wal: lies there without its -shm, so the log cannot be read without writing "
             "beside it: open it once with write permission, as with `lpma ingest`"

@@ -313,16 +313,11 @@ class SqliteLog(Closing, Log, LogWriter):
 
     def _read(self, read: Read) -> list[Polled]:
         """What is read from where reading goes on, which moves past it."""
-        file = self._file
-
-        def found() -> list[Polled]:
-            with file.transaction("BEGIN") as run:
-                return read(run, self._starts(run))
-
-        polled = file.again(found)
-        for record in polled:
-            self._positions[record.partition] = record.last + 1
-        return polled
+        with self._file.transaction("BEGIN") as run:
+            polled = read(run, self._starts(run))
+            for record in polled:
+                self._positions[record.partition] = record.last + 1
+            return polled
 
     def _one_by_one(self, run: Execute, starts: Starts, max_records: int) -> list[Polled]:
         keyed = self._file.has_keys(run)

@@ -101,16 +101,6 @@ def test_its_checkpoints_are_taken_as_often_as_is_said(log: Path, tmp_path: Path
     assert "the table is serve" in " ".join(refused.stderr.replace("│", " ").split())
 
 
-def test_a_replica_writes_nothing_to_the_log(log: Path, tmp_path: Path) -> None:
-    """A process has a log open to be read alone or to be written: this one reads it."""
-    run("ingest", log, "-c", tmp_path / "w", "--changes-topic", "changes")
-    before = log.read_bytes(), log.stat().st_mtime_ns
-    with ingest.SqliteLog(log, ["changes"], writable=False):
-        told = document("replica", log, "-c", tmp_path / "r", "--once")
-    assert told["version"] == 1
-    assert (log.read_bytes(), log.stat().st_mtime_ns) == before
-
-
 @pytest.mark.parametrize(("options", "said", "status"), [
     (["--once"], "nothing would remain", 2),
     (["-c", "r", "--topic", "updates", "--once"], "holds no feed yet", 1),

@@ -8,14 +8,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ingest
 from ingest import SqliteLog
 from ingest.errors import SourceError
-from ingest.types import Partition
 from tests.support.command_line import ROOT
 from tests.support.waiting import HANGS_S
 
@@ -119,79 +117,16 @@ def test_no_permission_is_needed(path: Path, how: str) -> None:
     assert said.stdout == "1 True\n", said.stderr
 
 
-def test_who_writes_meanwhile_is_followed(path: Path) -> None:
-    """Where nobody had it open, the file is taken as one that does not change, until it does."""
-    started(path, "closes").communicate(timeout=HANGS_S)
-    with SqliteLog(path, writable=False) as log, SqliteLog(path, writable=False) as other:
-        assert len(log.poll()) == 1
-        for _ in range(3):
-            started(path, "closes").communicate(timeout=HANGS_S)
-            assert len(log.poll()) == 1
-        process = started(path, "lives")
-        for _ in range(2):
-            again(process)
-        assert len(log.poll(timeout=HANGS_S)) == 3
-        process.communicate(timeout=HANGS_S)
-        assert log.at_end()
-        for how in ("dies", "closes"):
-            started(path, how).communicate(timeout=HANGS_S)
-            assert len(log.poll(timeout=HANGS_S)) == 1
-        assert len(other.poll()) == 9
-    with SqliteLog(path) as log:
-        assert len(log.poll()) == 9
-
-
-def test_what_is_read_while_it_changes_is_read_again(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Were the first answer believed, its records would be lost or come twice."""
-    started(path, "closes").communicate(timeout=HANGS_S)
-    with SqliteLog(path, writable=False) as log:
-        its, calls = log._one_by_one, []
-
-        def slowly(*given: Any) -> Any:
-            found = its(*given)
-            if not calls:
-                started(path, "closes").communicate(timeout=HANGS_S)
-            calls.append(found)
-            return found
-
-        monkeypatch.setattr(log, "_one_by_one", slowly)
-        assert [record.offset for record in log.poll()] == [0, 1]
-        assert [len(found) for found in calls] == [1, 2]
-
-
-OFTEN = """
-import sys, ingest
-for _ in range(60):
-    with ingest.SqliteLog(sys.argv[1]) as log:
-        log.produce("updates", ingest.encode_row(1, 2))
-"""
-
-
-def test_whoever_opens_and_closes_it_meanwhile(path: Path) -> None:
-    """What lies beside the file comes and goes while it is opened."""
-    started(path, "closes").communicate(timeout=HANGS_S)
-    writer = subprocess.Popen([sys.executable, "-c", OFTEN, path], cwd=ROOT)
-    found: list[int] = []
-    with SqliteLog(path, writable=False) as stays:
-        while writer.poll() is None or len(found) < 61:
-            with SqliteLog(path, writable=False) as log:
-                log.seek({Partition("updates", 0): len(found)})
-                found += [record.offset for record in log.poll()]
-        assert writer.returncode == 0
-        assert found == [*range(61)]
-        assert len(stays.poll()) == 61
-
-
-def test_another_log_in_its_place_is_not_read_on(path: Path) -> None:
+def test_who_writes_meanwhile_is_noticed(path: Path) -> None:
+    """Where nobody had it open, the file is taken as one that does not change."""
     started(path, "closes").communicate(timeout=HANGS_S)
     with SqliteLog(path, writable=False) as log:
         assert len(log.poll()) == 1
-        path.unlink()
         started(path, "closes").communicate(timeout=HANGS_S)
-        with pytest.raises(SourceError, match="another log"):
-            log.poll()
+        with pytest.raises(SourceError, match="was written while it was read"):
+            log.end_offsets()
+    with SqliteLog(path, writable=False) as log:
+        assert len(log.poll()) == 2
 
 
 def test_an_index_that_is_not_there_is_told(path: Path) -> None:
