@@ -510,9 +510,12 @@ class ChangeReader:
 
     def _column(self, row: Row, name: str, event: Event) -> Any:
         """A column of `after`. One that is not in the log is looked up in the key, and in `before`.
-        Raises RecordError."""
+        A field that a document of MongoDB does not have is NULL: others may have it. Raises
+        RecordError."""
         value = row.get(name)
         if value is UNSET:
+            if event.connector == "mongodb":
+                return None
             raise RecordError(_no_such_column(name, row))
         if not is_unavailable(value):
             return value
@@ -539,6 +542,8 @@ class ChangeReader:
         for end in self._ends_in_order:
             for row in rows:
                 value = row.get(end)
+                if value is UNSET and row is event.before and event.connector == "mongodb":
+                    value = None
                 if value is not UNSET and not is_unavailable(value):
                     found.append(_said(end, vertex_of, value, row.types.get(end)))
                     break
@@ -557,6 +562,8 @@ class ChangeReader:
         """Whether `before` has the key's columns and, of others, nothing but what databases and
         Debezium put where a value is not known. An update of Postgres has no such `before`."""
         if event.op == "u" and event.connector not in ("mysql", "mariadb"):
+            return False
+        if event.connector == "mongodb":  # a pre-image is the whole document
             return False
         if event.key is None:
             return any(before.get(end) is None for end in self.ends)
@@ -582,13 +589,13 @@ class ChangeReader:
             return None
         if self.event_unit is not None:
             return event.time
-        row = event.after or event.before
-        if row is None:
-            return None
         name = str(self.time)
-        value = row.get(name)
-        if value is UNSET and event.after is not None:
-            raise RecordError(_no_such_column(name, row))
+        if event.after is not None:
+            row, value = event.after, self._column(event.after, name, event)
+        elif event.before is not None:
+            row, value = event.before, event.before.get(name)
+        else:
+            return None
         if value is UNSET or is_unavailable(value):
             return None
         return _said(name, lambda v, t: time_of(v, self.unit, t), value, row.types.get(name))

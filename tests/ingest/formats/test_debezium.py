@@ -212,6 +212,52 @@ def test_rows_of_mongodb_are_text() -> None:
     assert read(by_key, event("d", None, None, source=source), key) == [(DELETE, 1, 2, None, None)]
 
 
+WHOLE = {"_id": 1, "who": 1, "whom": 2, "w": 0.5, "at": 9}
+
+
+@pytest.mark.parametrize("repeat", ["last", "sum"])
+@pytest.mark.parametrize(
+    ("op", "before", "lacking", "expected"),
+    [
+        ("u", WHOLE, "whom", [(DELETE, 1, 2, None, 9)]),
+        ("u", WHOLE, "w", [(SET, 1, 2, 1.0, 9)]),
+        ("u", WHOLE, "at", [(SET, 1, 2, 0.5, None)]),
+        ("c", None, "who", []),
+        ("d", {"_id": 1, "who": 1}, None, []),
+        ("d", {"_id": 1}, None, []),
+        ("d", {**WHOLE, "who": 0}, None, [(DELETE, 0, 2, None, 9)]),
+    ],
+)
+def test_a_field_that_a_document_of_mongodb_lacks_is_null(
+    repeat: Any, op: str, before: Any, lacking: str | None, expected: Operations
+) -> None:
+    after = {name: value for name, value in WHOLE.items() if name != lacking}
+    value = event(op, *(row and json.dumps(row) for row in (before, after if lacking else None)),
+                  source={"connector": "mongodb"})  # fmt: skip
+    table = Debezium(BY_ID.fields, on_repeat=repeat)
+    key = b'{"id": "1"}'
+    if repeat == "last":
+        assert read(table, value, key) == expected
+        return
+    reader = ChangeReader(table, False, "follows", is_alone=True)
+    found = reader.event(value, key)
+    assert not isinstance(found, Skipped)
+    sets = [(*of[1:4], of[4]) for of in expected if of[0] is SET]
+    assert reader.table_row(found) == (sets[0] if sets else None)
+
+
+@pytest.mark.parametrize("op", ["c", "u"])
+def test_a_time_that_is_not_in_the_log_is_that_of_before(op: str) -> None:
+    row = {**ROW, "at": UNAVAILABLE}
+    key = b'{"id": 7}'
+    assert read(BY_ID, event(op, ROW, row), key) == [(SET, 1, 2, 0.5, 9)]
+    assert by_columns(BY_ID, [event(op, ROW, row)], [key]) == [None]
+    before = {name: value for name, value in ROW.items() if name != "at"}
+    for known in (None if op == "c" else before, {**ROW, "at": UNAVAILABLE}):
+        with pytest.raises(RecordError, match="at: the value did not change, and is not in the l"):
+            read(BY_ID, event(op, known, row), key)
+
+
 def test_tables_of_vertices() -> None:
     users = Debezium(Fields("id", default_kind="add_vertex"), on_tombstone="delete")
     key = b'{"id": 7}'
