@@ -191,6 +191,30 @@ def test_what_does_not_say_its_table_is_a_dead_letter_beside_two(
         assert edges_in(graph) == {(0, 1): (4.0, 1)}
 
 
+@pytest.mark.parametrize("polled", [1, 500])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("column", ["payer", "payee", "amount", "at"])
+def test_a_value_that_is_not_in_the_log_is_that_of_the_row_before(
+    tmp_path: Path, polled: int, directed: bool, column: str
+) -> None:
+    """Over a resume; also an end, of the row that named its ends the other way round."""
+    row = {"payer": 2, "payee": 1, "amount": "0.50", "at": 8}
+    new = {"payer": 3, "payee": 4, "amount": "2.25", "at": 9}
+    with SqliteLog(tmp_path / "log", [TOPIC]) as log:
+        log.produce(TOPIC, record("c", 1, row)[0], key=b'{"id": 1}')
+        graph = lpma.Graph(directed, device="cpu", weight_dtype="float64")
+        with Pipeline(log, graph, tmp_path / "state", records=PAID) as pipeline:
+            pipeline.run("end")
+        told = {**new, column: "__debezium_unavailable_value"}
+        log.produce(TOPIC, record("u", 1, told)[0], key=b'{"id": 1}')
+        log.produce(TOPIC, record("u", 2, told)[0], key=b'{"id": 2}')
+        with Pipeline.resume(tmp_path / "state", log, poll_records=polled) as pipeline:
+            pipeline.run("end")
+            (letter,) = pipeline.outputs.kept  # a row that is not remembered
+            assert letter.reason.startswith(f"{column}: the value did not change")
+            assert edges_in(pipeline.graph) == edges_of({1: {**new, column: row[column]}}, directed)
+
+
 AMOUNTS = ("0.10", "0.20", "-0.30", "99999999999999999.99", "-99999999999999999.98",
            "12345678901234567890.123456789012345678")  # fmt: skip
 

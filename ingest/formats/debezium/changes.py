@@ -107,7 +107,7 @@ class Row(NamedTuple):
 class Event(NamedTuple):
     """What a record says. op: of Debezium, or "s" for a flattened record that may be an insertion
     or an update; "x" for a tombstone. time: in ms, of the event, if that is mapped. table: of whose
-    row, where the event says it."""
+    row, where the event says it. remembered: as `table_row` gave the row before."""
 
     op: str
     key: Row | None
@@ -117,6 +117,7 @@ class Event(NamedTuple):
     source: Row | None = None
     time: int | None = None
     table: str = ""
+    remembered: tuple[Name, Name, float | Decimal, int | None] | None = None
 
     @property
     def connector(self) -> str:
@@ -492,21 +493,27 @@ class ChangeReader:
 
     def edge(self, row: Row, event: Event) -> Edge | None:
         """The edge that a row is; None if an end is NULL. Raises RecordError."""
-        src = self._end(row, str(self.source), event)
+        src = self._read(row, str(self.source), event, 0, vertex_of)
         dst = None
         if not self.table.are_vertices:
-            dst = self._end(row, str(self.target), event)
+            dst = self._read(row, str(self.target), event, 1, vertex_of)
         if src is None or (dst is None and not self.table.are_vertices):
             return None
         if self.weight is None or self.table.are_vertices:
             return Edge(src, dst)
-        name = str(self.weight)
-        value = self._column(row, name, event)
         read = exact_weight_of if self.table.on_repeat == "sum" else weight_of
-        return Edge(src, dst, _said(name, read, value, row.types.get(name)))
+        return Edge(src, dst, self._read(row, str(self.weight), event, 2, read))
 
-    def _end(self, row: Row, name: str, event: Event) -> Any:
-        return _said(name, vertex_of, self._column(row, name, event), row.types.get(name))
+    def _read(self, row: Row, name: str, event: Event, place: int, read: Callable[..., Any]) -> Any:
+        """What `read` gives of a column of `after`; of one that is nowhere in the event, what is
+        remembered in this place. Raises RecordError."""
+        try:
+            value = self._column(row, name, event)
+        except Unknown:
+            if event.remembered is None:
+                raise
+            return event.remembered[place]
+        return _said(name, read, value, row.types.get(name))
 
     def _column(self, row: Row, name: str, event: Event) -> Any:
         """A column of `after`. One that is not in the log is looked up in the key, and in `before`.
@@ -591,14 +598,14 @@ class ChangeReader:
             return event.time
         name = str(self.time)
         if event.after is not None:
-            row, value = event.after, self._column(event.after, name, event)
-        elif event.before is not None:
-            row, value = event.before, event.before.get(name)
-        else:
+            return self._read(event.after, name, event, 3, self._time_of)
+        value = UNSET if event.before is None else event.before.get(name)
+        if event.before is None or value is UNSET or is_unavailable(value):
             return None
-        if value is UNSET or is_unavailable(value):
-            return None
-        return _said(name, lambda v, t: time_of(v, self.unit, t), value, row.types.get(name))
+        return _said(name, self._time_of, value, event.before.types.get(name))
+
+    def _time_of(self, value: Any, said: ColumnType | None) -> Any:
+        return time_of(value, self.unit, said)
 
 
 NO_SCHEMA: Mapping[str, Types] = {}

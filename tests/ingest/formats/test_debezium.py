@@ -141,8 +141,10 @@ def test_what_is_missing_is_said(table: Debezium, value: bytes, key: bytes, says
 
 @pytest.mark.parametrize("column", ["who", "w"])
 @pytest.mark.parametrize("is_flat", [False, True])
-def test_a_sum_is_no_remedy_for_a_value_that_is_not_in_the_log(column: str, is_flat: bool) -> None:
-    """What is remembered are rows, and this is a row of which a column is not known."""
+def test_a_sum_takes_a_value_that_is_not_in_the_log_of_the_row_before(
+    column: str, is_flat: bool
+) -> None:
+    """Where none is remembered, it is not known."""
     row = {**ROW, column: UNAVAILABLE}
     reader = ChangeReader(Debezium(BY_ID.fields, on_repeat="sum"), False, "follows", is_alone=True)
     told = json.dumps({**row, "__op": "u"}).encode() if is_flat else event("u", None, row)
@@ -151,6 +153,9 @@ def test_a_sum_is_no_remedy_for_a_value_that_is_not_in_the_log(column: str, is_f
     with pytest.raises(RecordError, match=f"^{column}: .*REPLICA IDENTITY FULL") as raised:
         reader.table_row(found)
     assert "on-repeat" not in str(raised.value)
+    known = found._replace(remembered=(5, 6, 7.0, 8))
+    expected = (5, 2, 0.5, 9) if column == "who" else (1, 2, 7.0, 9)
+    assert reader.table_row(known) == expected
 
 
 def with_schema(payload: dict[str, Any], **types: dict[str, Any]) -> bytes:
