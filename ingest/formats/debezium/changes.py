@@ -226,13 +226,14 @@ def _row(data: bytes | None, types: Types) -> Row | None:
 class ChangeReader:
     """Reads the change events of one topic. table: how; names: whether vertices go by names. topic:
     its name; is_alone: whether nothing else is read into the graph. directed: whether (u, v) and
-    (v, u) are two edges."""
+    (v, u) are two edges. has_partitions: whether the topic has several."""
 
     def __init__(
         self, table: Debezium, names: bool, topic: str = "", is_alone: bool = False,
-        directed: bool = True,
+        directed: bool = True, has_partitions: bool = False,
     ) -> None:  # fmt: skip
         self.table = table.of_topic()
+        self._has_partitions = has_partitions
         self._one_way = directed or table.are_vertices
         self.names = names
         fields = self.table.fields
@@ -449,6 +450,7 @@ class ChangeReader:
 
     def truncation(self, event: Event) -> Record:
         """Every edge goes, if all are of this table. Raises RecordError."""
+        self.check_order()
         if not self.is_alone or self.table.are_vertices or self.is_of_another_table(event):
             raise RecordError(
                 "the table was truncated, and which edges of the graph came from it cannot be "
@@ -458,6 +460,17 @@ class ChangeReader:
                 "unserved",
             )
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)
+
+    def check_order(self) -> None:
+        """Raise RecordError if it cannot be known which rows came before a truncation."""
+        if self._has_partitions:
+            raise RecordError(
+                "the table was truncated, and its topic has several partitions, of which rows that "
+                "came later may be read before: a table that is truncated needs a topic of one "
+                "partition. Start anew, from a snapshot; Debezium leaves such records out with "
+                "skipped.operations=t",
+                "unserved",
+            )
 
     def is_of_another_table(self, event: Event) -> bool:
         """Whether the topic's name does not end with the table's, so that several may be in it."""

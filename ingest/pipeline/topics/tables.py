@@ -96,6 +96,7 @@ class SummedTableTopic(TableTopic):
             event = event._replace(remembered=rows.find(topic, key, table))
         time = reader.time_ms(event)
         if key is None:
+            reader.check_order()
             if reader.is_of_another_table(event) or (
                 reader.is_alone and not rows.has_others(topic, table)
             ):
