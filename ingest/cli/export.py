@@ -48,6 +48,7 @@ def export(
     path: Annotated[
         Path,
         typer.Argument(
+            readable=False,
             help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf; '-' for stdout, "
             "which needs --format."
         ),
