@@ -13,7 +13,7 @@ from lpma.errors import BatchError
 
 from .errors import PipelineError
 from .formats.times import millisecond
-from .pipeline.windows import width_of
+from .pipeline import windows
 from .timers import now_ms
 
 _NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -50,19 +50,18 @@ def time_of(text: str, name: str) -> int:
     (1500, -7)
     """
     said = text.strip()
+    expected = BatchError(
+        f"{name}: {said!r:.80}: expected a date or time of ISO 8601, how long ago, as 30d (ms, s, "
+        "m, h, d, w), or a number in the unit of the times"
+    )
     try:
         if _NUMBER.fullmatch(said):
             return int(said)
         if _AGO.fullmatch(said):
-            return now_ms() - (width_of(said, name) or 0)
+            return now_ms() - windows.span_of(said, name)
         return millisecond(said)
-    except PipelineError as error:
-        raise BatchError(str(error)) from error
-    except ValueError:
-        raise BatchError(
-            f"{name}: {said!r:.80}: expected a date or time of ISO 8601, how long ago, as 30d, or "
-            "a number in the unit of the times"
-        ) from None
+    except (PipelineError, ValueError):
+        raise expected from None
 
 
 def span_of(text: str, name: str) -> int:
@@ -72,7 +71,7 @@ def span_of(text: str, name: str) -> int:
     (172800000, 7)
     """
     try:
-        width = width_of(text, name)
+        width = windows.span_of(text, name)
     except PipelineError as error:
         raise BatchError(str(error)) from error
     if not width:

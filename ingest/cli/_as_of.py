@@ -142,12 +142,18 @@ def _tell_behind(directory: Path, version: int) -> None:
     except (CheckpointError, OSError):
         return  # what was asked for can be answered without
     if last > version:
-        typer.echo(
+        from ..feed.source import follows_feed
+
+        said = (
             f"lpma: {directory}: this is version {version}, of its last checkpoint; its stream has "
-            f"come to version {last} since: --as-of-version {last} --as-of-source SOURCE reads "
-            "that, `lpma ingest` resumes there",
-            err=True,
+            f"come to version {last} since: "
         )
+        if follows_feed(_newest_state(directory).identity):
+            said += "`lpma replica` resumes there"
+        else:
+            said += f"--as-of-version {last} --as-of-source SOURCE reads that, `lpma ingest` "
+            said += "resumes there"
+        typer.echo(said, err=True)
 
 
 def _source(given: str, config: Path | None, directory: Path, opened: ExitStack) -> Source:

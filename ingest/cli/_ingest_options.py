@@ -394,7 +394,7 @@ class StreamOptions:
 
     save: Save = keyed("outputs.save")
     statistics: Path | None = option(
-        "outputs.statistics",
+        "outputs.statistics", readable=False,
         help="Append each batch's figures here, as JSON lines.",
     )  # fmt: skip
     metrics: Metrics = keyed("outputs.metrics")

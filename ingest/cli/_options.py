@@ -69,7 +69,9 @@ Follow = Annotated[
 ]  # fmt: skip
 Save = Annotated[
     Path | None,
-    typer.Option("--save", show_default=False, help="Save the store here at the end."),
+    typer.Option(
+        "--save", show_default=False, readable=False, help="Save the store here at the end."
+    ),
 ]
 Metrics = Annotated[
     str | None,

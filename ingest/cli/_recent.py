@@ -60,12 +60,12 @@ class RecentOptions(SinceOptions):
     @cached_property
     def _bound(self) -> Callable[[int], int]:
         """What is older goes, by the time of the newest edge. Raises typer.BadParameter."""
-        from ..pipeline.windows import width_of
+        from ..pipeline.windows import span_of
         from ..views import time_of
 
         try:
             if self.since is None:
-                width = width_of(self.window) or 0
+                width = span_of(self.window or "", "window")
                 return lambda newest: newest - width
             since = time_of(self.since, "since")
             return lambda newest: since
@@ -85,16 +85,16 @@ class RecentOptions(SinceOptions):
 
     def keep_recent(self, graph: lpma.Graph, screen: Screen) -> None:
         """Let the others expire, and say how many did."""
-        from ..past.reach import moment
-
         if self.names_recent is None or not graph.num_edges:
             return
         newest = int(np.max(to_host(graph.snapshot()._times)))
         before, had = max(self._bound(newest), -(2**63)), graph.num_edges
         graph.expire(before)
         gone = had - graph.num_edges
-        at = moment(before) if before in SINCE_1970_MS else before
-        screen.say(f"{gone:,} of {had:,} edges were last changed before {at}, and are left out")
+        screen.say(
+            f"{gone:,} of {had:,} edges were last changed before {_moment(before)}, and are left "
+            "out"
+        )
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,13 @@ class ViewOptions(RecentOptions, TimeOptions):
         if self.window is not None and graph.num_edges:
             newest = int(np.max(to_host(graph.snapshot()._times)))
             view["since"] = max(self._bound(newest), -(2**63))
+            if view["since"] > view.get("until", newest):
+                raise typer.BadParameter(
+                    f"{self.until} lies before the beginning of --window {self.window}, which "
+                    f"counts back from the newest edge, at {_moment(newest)}: give a later time, "
+                    "or --since",
+                    param_hint="--until",
+                )
         s: Snapshot = graph.snapshot(compact=compact, **view)
         if gone := graph.num_edges - s.num_edges:
             screen.say(f"{gone:,} of {graph.num_edges:,} edges are not in the view")
@@ -188,6 +195,13 @@ def reading_weights(algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
         return analyses.reading_weights(algorithm, given)
     except BatchError as error:
         raise typer.BadParameter(str(error), param_hint="--half-life") from error
+
+
+def _moment(time: int) -> str:
+    """A time as a date, where it can be one."""
+    from ..past.reach import moment
+
+    return moment(time) if time in SINCE_1970_MS else str(time)
 
 
 def _hint(name: str) -> str:

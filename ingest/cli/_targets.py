@@ -191,6 +191,7 @@ def _open_checkpoint(directory: Path, device: str, contents: bool) -> Opened:
 
 def _not_begun(directory: Path, opened: Opened) -> str:
     """That its stream has checkpointed nothing since it began, and all that is known of it."""
+    from ..feed.source import follows_feed
     from ..past.reach import moment, reachable
     from ..sources.base import kind_of
     from ..state.directory import writer_of
@@ -204,14 +205,15 @@ def _not_begun(directory: Path, opened: Opened) -> str:
         f"{moment(opened.checkpoint['taken_ms'])}, from {kind_of(identity)} ({topics})"
     )
     last = max((span.last_version for span in reachable(directory)), default=0)
+    is_copy = follows_feed(identity)
     if last > opened.state.version:
-        said += (
-            f", and its journal has come to version {last}, which --as-of-version {last} "
-            "--as-of-source SOURCE reads"
-        )
+        said += f", and its journal has come to version {last}"
+        if not is_copy:
+            said += f", which --as-of-version {last} --as-of-source SOURCE reads"
     writer = writer_of(directory)
     if writer is None:
-        return f"{said}. If it has ended, `lpma ingest` goes on with it; if it runs, {_ASK}"
+        again = "lpma replica" if is_copy else "lpma ingest"
+        return f"{said}. If it has ended, `{again}` goes on with it; if it runs, {_ASK}"
     return f"{said}. Process {writer} writes there: {_ASK}"
 
 

@@ -48,8 +48,9 @@ def export(
     path: Annotated[
         Path,
         typer.Argument(
+            readable=False,
             help="The file to write: .csv, .parquet, .npz, .mtx, .graphml, .gexf; '-' for stdout, "
-            "which needs --format."
+            "which needs --format.",
         ),
     ],
     format: Annotated[

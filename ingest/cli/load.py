@@ -40,7 +40,7 @@ def load(
             "such as 'rmat:scale=18'.",
         ),
     ],
-    store: Annotated[Path, typer.Argument(help="The file to save the store in.")],
+    store: Annotated[Path, typer.Argument(readable=False, help="The file to save the store in.")],
     batch_size: Annotated[
         int, typer.Option(min=1, help="Operations per batch, at the least.")
     ] = BATCH_SIZE,

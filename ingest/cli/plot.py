@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = App(help="Draw a run's latency and density, figures over time, or a graph's degrees.",
                   no_args_is_help=True)  # fmt: skip
 
-Picture = Annotated[Path, typer.Argument(help="The .png file to write.")]
+Picture = Annotated[Path, typer.Argument(readable=False, help="The .png file to write.")]
 Title = Annotated[str, typer.Option(help="The picture's title.")]
 
 

@@ -117,6 +117,7 @@ def replica(
     `lpma ingest --changes-topic` publishes such a feed. The replica can be read like any stream,
     by `lpma query` for example; only the feed changes it. Ctrl-C stops it after a checkpoint."""
     from ..feed.follower import follow
+    from ..state.directory import has_checkpoint
 
     options.check(feed)
     checkpoint, save = options.checkpoint, options.save
@@ -128,6 +129,8 @@ def replica(
     title = str(feed) if feed is not None else f"kafka://{options.kafka}"
     with telling_in_json(False), Screen() as screen, ExitStack() as opened:
         source = options.open(feed, opened)
+        if options.start is not None and checkpoint is not None and has_checkpoint(checkpoint):
+            screen.say(f"{checkpoint} holds a checkpoint: the copy goes on from there, not --from")
         pipeline = follow(
             source, checkpoint, start=options.start, device=options.device, **options.settings()
         )

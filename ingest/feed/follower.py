@@ -18,7 +18,7 @@ from ..state.directory import has_checkpoint
 from ..state.inspection import find_checkpoints
 from ..types import Position
 from .content import digest_of_graph
-from .source import AGAIN, FeedFile, FeedSource
+from .source import AGAIN, FeedFile, FeedSource, follows_feed
 
 # Of a pipeline's settings those that say how records are read, which a feed says itself.
 REFUSED = (
@@ -118,7 +118,8 @@ def _checked(graph: lpma.Graph, source: FeedSource, found: tuple[EdgeChanges, in
         if version > newest.version:
             raise IdentityError(
                 f"{topic}: the feed has come to version {newest.version:,}, and what the copy is "
-                f"to begin with is of version {version:,}: is it of another graph?"
+                f"to begin with is of version {version:,}: wait until the writer has published "
+                "that, or begin with an older snapshot; or is it of another graph?"
             )
         raise OffsetError(
             f"{topic}: the feed holds nothing of version {version:,} any more, which the copy is "
@@ -144,6 +145,12 @@ def _check_is_followed(checkpoint: str | os.PathLike[str], source: FeedSource) -
             continue
         then, now = one.checkpoint.state.identity, source.identity()
         topic = source.place.topic
+        if not follows_feed(then):
+            raise IdentityError(
+                f"{checkpoint}: is the directory of a pipeline, no copy's: give the copy one of "
+                "its own; to begin with the pipeline's newest checkpoint, name its directory by "
+                "--from, or start= in Python"
+            )
         if (then.cluster, then.topics.get(topic)) != (now.cluster, now.topics[topic]):
             raise IdentityError(
                 f"{checkpoint}: this copy follows another feed than {topic}, or one that began "

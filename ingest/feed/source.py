@@ -37,8 +37,8 @@ from lpma.cpu import columns as host_columns
 from lpma.names import UNKNOWN, column_of
 
 from ..errors import AwayError, IdentityError, OffsetError, RecordError, SourceError
-from ..formats.changes import EdgeChanges, decode_changes
-from ..results.sinks import newest_in
+from ..formats.changes import EdgeChanges, decode_changes, decode_changes_line
+from ..results.sinks import newest_in, what_is
 from ..sources.base import FILES, Identity, Log, Source, check_written
 from ..types import Array, Partition, Polled, Record
 
@@ -74,6 +74,7 @@ class FeedSource(Source):
         self.place: Partition = places[0]
         self.topics = (self.place.topic,)
         self.can_wake = log.can_wake
+        self._decode = decode_changes_line if isinstance(log, FeedFile) else decode_changes
         self.newest: EdgeChanges = self._newest_of(log)
         self.run = self.newest.run  # that is followed
         self.why_read_only = (
@@ -89,13 +90,20 @@ class FeedSource(Source):
 
     def _newest_of(self, log: Log | FeedFile) -> EdgeChanges:
         before = log.positions()
-        found = newest_in(log, self.place, decode_changes)  # type: ignore[arg-type]
-        log.seek(before)
+        found = newest_in(log, self.place, self._decode)  # type: ignore[arg-type]
         if found is None:
+            log.seek({self.place: log.first_offsets()[self.place]})
+            for record in log.poll(1, 0.0 if log.at_end() else 1.0):
+                raise SourceError(
+                    f"{self.place.topic}: holds no feed: its first record is "
+                    f"{what_is(record.value)}: name the topic or the file in which "  # type: ignore[arg-type]
+                    "a pipeline writes its feed"
+                )
             raise AwayError(
                 f"{self.place.topic}: holds no feed yet: a pipeline writes one with changes=…, or "
-                "`lpma ingest --changes-topic`"
+                "`lpma ingest --changes-topic`; start again once it runs, as a supervisor does"
             )
+        log.seek(before)
         assert isinstance(found, EdgeChanges)
         return found
 
@@ -104,11 +112,9 @@ class FeedSource(Source):
     def decoder(self, value: bytes) -> Record:
         """What one record does to a copy."""
         try:
-            part = decode_changes(value)
+            part = self._decode(value)
         except RecordError as error:
-            raise SourceError(
-                f"{self.place.topic}: a record is no part of a feed: {error}"
-            ) from None
+            raise self._no_part(value, error) from None
         last = self._last
         if part.run != self.run:
             raise IdentityError(
@@ -134,6 +140,15 @@ class FeedSource(Source):
             return updates_of(part, ids)
 
         return Record(_placeholder(part), closes=part.is_last, resolve=updates)
+
+    def _no_part(self, value: bytes, error: RecordError) -> SourceError:
+        """What to raise of a record that is no part of a feed."""
+        if isinstance(self._log, FeedFile):
+            return SourceError(
+                f"{self._log.path}: line {self._log.number_of(value):,} is no part of a feed: "
+                f"{error}: if something else wrote that line, remove it; else {AGAIN}"
+            )
+        return SourceError(f"{self.place.topic}: a record is no part of a feed: {error}")
 
     # Finding a version -----------------------------------------------------------------------
 
@@ -163,9 +178,9 @@ class FeedSource(Source):
         while time.monotonic() < ends:
             for record in self._log.poll(1, 0.0 if self._log.at_end() else 1.0):
                 try:
-                    return decode_changes(record.value), record.offset + 1  # type: ignore[arg-type]
+                    return self._decode(record.value), record.offset + 1  # type: ignore[arg-type]
                 except RecordError as error:
-                    raise SourceError(f"{self.place.topic}: no part of a feed: {error}") from None
+                    raise self._no_part(record.value, error) from None  # type: ignore[arg-type]
             if self._log.at_end():
                 return None
         raise AwayError(f"{self.place.topic}: nothing answers: try again")
@@ -221,6 +236,11 @@ class FeedSource(Source):
 
     def wake(self) -> None:
         self._log.wake()
+
+
+def follows_feed(identity: Identity) -> bool:
+    """Whether a stream that reads this is a copy, and what it reads is a feed."""
+    return any("/" in each for each in identity.topics.values())
 
 
 def _placeholder(part: EdgeChanges) -> Columns:
@@ -357,6 +377,11 @@ class FeedFile(Source):
         if found:
             self._next = found[-1].offset + 1
         return found
+
+    def number_of(self, line: bytes) -> int:
+        """Which line this is, from 1 on. REQUIRES: it is there."""
+        self._file.seek(0)
+        return next(at for at, each in enumerate(self._file, 1) if each.rstrip(b"\n") == line)
 
     def _line_at(self, place: int) -> int:
         """Where the line begins that holds this place, or that begins there."""

@@ -77,21 +77,24 @@ _UNITS_MS = {
 _TEXT = re.compile(r"([0-9]{1,19})\s*([a-z]*)")
 _SAID = (
     "expected '24h' or the like (ms, s, m, h, d, w), a timedelta, a whole number in the unit of "
-    "the times, or 'none'"
+    "the times"
 )
 
 
 def width_of(given: Width, name: str = "window") -> int | None:
-    """A span of times, as the width of a window, in their unit; None: there is none. Text with a
-    unit and a timedelta are taken as milliseconds, which times are unless a producer says
-    otherwise; a number, also as text, stays as it is. Raises PipelineError, which says the name of
-    the setting.
+    """A span of times, as the width of a window, in their unit; None: there is none, of None or
+    'none'. Otherwise as `span_of`.
 
     >>> width_of("24h"), width_of("86400"), width_of(timedelta(minutes=1)), width_of(7)
     (86400000, 86400, 60000, 7)
     """
-    if given is None or given == "none":
-        return None
+    return None if given is None or given == "none" else span_of(given, name, ", or 'none'")
+
+
+def span_of(given: int | timedelta | str, name: str, others: str = "") -> int:
+    """A span of times in their unit. Text with a unit and a timedelta are taken as milliseconds,
+    which times are unless a producer says otherwise; a number, also as text, stays as it is. Raises
+    PipelineError, which says the name of the setting, and what else it takes (`others`)."""
     width: Any = given
     if isinstance(given, timedelta):
         width, rest = divmod(given, timedelta(milliseconds=1))
@@ -101,12 +104,12 @@ def width_of(given: Width, name: str = "window") -> int | None:
         found = _TEXT.fullmatch(given.strip())
         unit = None if found is None else 1 if not found[2] else _UNITS_MS.get(found[2])
         if found is None or unit is None:
-            raise PipelineError(f"{name} is {given!r}: {_SAID}")
+            raise PipelineError(f"{name} is {given!r}: {_SAID}{others}")
         width = int(found[1]) * unit
     if isinstance(width, np.integer):
         width = int(width)
     if type(width) is not int or not 0 <= width <= MAX_WIDTH:
-        raise PipelineError(f"{name} is {given!r}: {_SAID}, from 0 to 2^63 − 1")
+        raise PipelineError(f"{name} is {given!r}: {_SAID}{others}, from 0 to 2^63 − 1")
     return width
 
 

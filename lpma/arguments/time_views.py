@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import BatchError
 from ..time_view import LEAST, MOST, TimeView
+from .convert import MAX_WHOLE
 from .scalars import is_integer, shown
 from .times import numbered
 
@@ -43,6 +44,7 @@ def one_time(value: Any, name: str) -> int:
     found = numbered(value, name)
     if isinstance(found, np.ndarray) and found.ndim == 0:
         found = found[()]
+    found = _as_integer(found)
     if not is_integer(found):
         raise BatchError(f"{name}: integer milliseconds or a datetime, not {shown(value)}")
     if not LEAST <= found <= MOST:
@@ -52,14 +54,22 @@ def one_time(value: Any, name: str) -> int:
 
 def one_width(value: Any, name: str) -> int:
     """A span of time in milliseconds, 1 at the least. Raises BatchError."""
-    found = value
+    found, rest = _as_integer(value), False
     if isinstance(value, timedelta):
-        found = value // timedelta(milliseconds=1)
-    elif isinstance(value, np.timedelta64):
-        found = 0 if np.isnat(value) else int(value.astype("m8[ms]").astype(np.int64))
-    if not is_integer(found) or not 1 <= found <= MOST:
+        found, left = divmod(value, timedelta(milliseconds=1))
+        rest = bool(left)
+    elif isinstance(value, np.timedelta64) and not np.isnat(value):
+        milliseconds = value.astype("m8[ms]")
+        found, rest = int(milliseconds.astype(np.int64)), milliseconds.astype(value.dtype) != value
+    if rest or not is_integer(found) or not 1 <= found <= MOST:
         raise BatchError(
-            f"{name}: a span of time, integer milliseconds from 1 on or a timedelta, not "
-            f"{shown(value)}"
+            f"{name}: a span of time, whole milliseconds from 1 to 2^63 - 1 or a timedelta of as "
+            f"many, not {shown(value)}"
         )
     return int(found)
+
+
+def _as_integer(value: Any) -> Any:
+    """A float that is a whole number as this, up to where floats skip integers."""
+    is_float = isinstance(value, float | np.floating)
+    return int(value) if is_float and abs(value) <= MAX_WHOLE and value == int(value) else value

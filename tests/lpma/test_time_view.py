@@ -256,6 +256,14 @@ def test_datetimes_and_spans(device: str) -> None:
     assert to_host(g.snapshot(half_life=timedelta(days=2)).weights)[1] == np.float32(0.5**0.5)
 
 
+def test_whole_floats_are_whole_numbers(device: str) -> None:
+    """As for the times of `insert`."""
+    g = lpma.Graph(device=device)
+    g.insert([0, 1], [1, 2], time=[10.0, 14.0])
+    s = g.snapshot(since=10.0, until=np.float64(15), half_life=2.0, now=np.float32(16))
+    assert to_host(s.weights).tolist() == [0.125, 0.5]
+
+
 def test_weights_of_zero_stay_edges(device: str) -> None:
     g = lpma.Graph(device=device)
     g.insert([0, 1], [1, 2], time=[0, 10**6])
@@ -276,7 +284,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"since": np.datetime64("NaT", "ms")}, "since: row 0 has no time"),
     ({"since": 6, "until": 5}, "since, until: 6 is after 5"),
     ({"now": 5}, "now: it is when weights have decayed to: give half_life, too"),
-    ({"half_life": 0}, "half_life: a span of time, integer milliseconds from 1 on or a timedelta"),
+    ({"half_life": 0}, "half_life: a span of time, whole milliseconds from 1 to 2^63 - 1"),
     ({"half_life": -4}, "half_life: a span of time"),
     ({"half_life": 2.5}, "half_life: a span of time"),
     ({"half_life": True}, "half_life: a span of time"),
@@ -284,6 +292,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"half_life": "2d"}, "half_life: a span of time"),
     ({"half_life": timedelta(microseconds=3)}, "half_life: a span of time"),
     ({"half_life": np.timedelta64("NaT")}, "half_life: a span of time"),
+    ({"half_life": timedelta(microseconds=1500)}, "half_life: a span of time, whole milliseconds"),
+    ({"half_life": np.timedelta64(1500, "us")}, "half_life: a span of time, whole milliseconds"),
+    ({"half_life": np.timedelta64(10**18, "s")}, "half_life: a span of time, whole milliseconds"),
+    ({"half_life": 2.0**60}, "half_life: a span of time"),
+    ({"half_life": float("nan")}, "half_life: a span of time"),
+    ({"since": float("inf")}, "since: integer milliseconds"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 
+from ...display.words import size_of
 from ...errors import LpmaError
 from ...file.atomic import StrPath, check_writable
 from ...host import available_memory_bytes
@@ -19,8 +20,8 @@ def refuse_beyond_memory(needed_bytes: int, what: str) -> None:
     available = available_memory_bytes()
     if available is not None and needed_bytes > available:
         raise ExportError(
-            f"{what} of this size needs about {needed_bytes / 2**30:.1f} GiB and "
-            f"{available / 2**30:.1f} GiB are free: export to a file or use to_scipy()"
+            f"{what} of this size needs about {size_of(needed_bytes)} and {size_of(available)} are "
+            "free: export to a file or use to_scipy()"
         )
 
 
@@ -30,8 +31,8 @@ def check_target(path: StrPath, suffix: str, needed_bytes: int) -> None:
     free = shutil.disk_usage(target.parent).free
     if needed_bytes > free:
         raise ExportError(
-            f"{path} may take {needed_bytes / 2**30:.2f} GiB and {free / 2**30:.2f} GiB are free: "
-            "make room or choose another disk"
+            f"{path} may take {size_of(needed_bytes)} and {size_of(free)} are free: make room or "
+            "choose another disk"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,75 @@ def test_its_checkpoints_are_taken_as_often_as_is_said(log: Path, tmp_path: Path
     assert "the table is serve" in " ".join(refused.stderr.replace("│", " ").split())
 
 
+def test_what_a_line_of_a_feed_file_is_not(edge_file: Path, tmp_path: Path) -> None:
+    """A mark of the byte order at its beginning does no harm; a line of anything else is named."""
+    feed = tmp_path / "feed.jsonl"
+    run("ingest", edge_file, "-c", tmp_path / "w", "--changes-file", feed, "--batch-size", 2)
+    lines = feed.read_bytes().splitlines(keepends=True)
+    assert len(lines) > 2
+    feed.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
+    told = document("replica", feed, "--once", "--save", tmp_path / "s.lpma")
+    assert (told["version"], told["edges"]) == (3, 5)
+    for bad in (b"garbage\n", b'{"run":\n', b"\n"):
+        feed.write_bytes(b"".join([*lines[:1], bad, *lines[1:]]))
+        refused = run("replica", feed, "--once", "--save", tmp_path / "t.lpma", status=1).stderr
+        assert "line 2 is no part of a feed: a line of a feed is a JSON object" in refused
+        assert "remove it" in refused
+    refused = run("replica", edge_file, "--once", "--save", tmp_path / "t.lpma", status=1).stderr
+    assert "holds no feed: its first record is of no form known here" in refused
+
+
+def test_which_directory_and_which_start(log: Path, tmp_path: Path) -> None:
+    run("ingest", log, "-c", tmp_path / "w", "--changes-topic", "changes")
+    refused = run("replica", log, "-c", tmp_path / "w", "--once", status=1).stderr
+    assert "is the directory of a pipeline" in refused
+    run("replica", log, "-c", tmp_path / "r", "--once")
+    again = run("replica", log, "-c", tmp_path / "r", "--from", tmp_path / "w", "--once").stderr
+    assert f"{tmp_path / 'r'} holds a checkpoint" in again.replace("\n", "")
+    newer = lpma.Graph(device="cpu")
+    for at in range(3):
+        newer.insert([at], [at + 1])
+    newer.save(tmp_path / "newer.lpma")
+    begin = "--from", tmp_path / "newer.lpma", "-c", tmp_path / "n", "--once"
+    refused = run("replica", log, *begin, status=1).stderr
+    assert "wait until the writer has published that, or begin with an older snapshot" in refused
+
+
+def test_what_is_said_of_a_directory_names_who_goes_on(log: Path, tmp_path: Path) -> None:
+    run("ingest", log, "-c", tmp_path / "w", "--changes-topic", "changes", "--batch-size", 3)
+    for begun in (True, False):
+        copy = tmp_path / f"copy-{begun}"
+        with ingest.SqliteLog(log, ["changes"]) as feed:
+            if begun:
+                with ingest.follow(feed, copy, device="cpu") as pipeline:
+                    pipeline.run(3)
+            pipeline = ingest.follow(feed, copy, device="cpu")
+            pipeline.run("end")
+            pipeline.close(checkpoint=False)
+        said = run("info", copy).stderr
+        assert "`lpma replica`" in said
+        assert "lpma ingest" not in said
+        assert "--as-of-source" not in said
+
+
+def test_a_file_to_be_written_need_not_be_read(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("ingest", log, "-c", tmp_path / "w", "--changes-topic", "changes")
+    store = tmp_path / "s.lpma"
+    store.touch()
+    may = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, *how, **more: str(path) != str(store) and may(path, *how, **more)
+    )
+    refused = run("replica", log, "--once", "--save", store, status=1).stderr
+    assert "is read-only; choose another name or make it writable" in refused
+
+
 @pytest.mark.parametrize(("options", "said", "status"), [
     (["--once"], "nothing would remain", 2),
-    (["-c", "r", "--topic", "updates", "--once"], "holds no feed yet", 1),
+    (["-c", "r", "--topic", "updates", "--once"], "updates: holds no feed: its first record is", 1),
+    (["-c", "r", "--topic", "replies", "--once"], "replies: holds no feed yet", 1),
     (["-c", "r", "--topic", "none", "--once"], "no topic 'none'", 1),
     (["-c", "r", "--kafka", "h:1"], "give a log, a file, or --kafka", 2),
     (["-c", "r", "--token-file", "t"], "--serve", 2),

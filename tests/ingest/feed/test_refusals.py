@@ -117,7 +117,7 @@ def test_another_feed_is_refused(log: SqliteLog, tmp_path: Path) -> None:
 def test_what_is_no_feed_is_refused(log: SqliteLog, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="holds no feed yet"):
         ingest.follow(feed(log), device="cpu")
-    with pytest.raises(SourceError, match="holds no feed yet"):
+    with pytest.raises(SourceError, match="updates: holds no feed: its first record is an update"):
         ingest.follow(feed(log, "updates"), device="cpu")
     with pytest.raises(SourceError, match="a feed lies in partition 0 of one topic"):
         ingest.follow(SqliteLog(log.path), device="cpu")
