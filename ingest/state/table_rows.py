@@ -148,7 +148,7 @@ class TableRows:
     >>> rows.change("payments", '{"id":1}', TableRow("ann", "bob", 0.1))
     [Sum(src='ann', dst='bob', weight=0.1, time=None)]
     >>> rows.change("payments", '{"id":2}', TableRow("ann", "bob", 0.2))
-    [Sum(src='ann', dst='bob', weight=0.30000000000000004, time=None)]
+    [Sum(src='ann', dst='bob', weight=0.3, time=None)]
     >>> rows.change("payments", '{"id":1}', None)
     [Sum(src='ann', dst='bob', weight=0.2, time=None)]
     """
