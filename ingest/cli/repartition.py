@@ -198,6 +198,8 @@ def _source(
         return stream, {
             "names": False, "records": "msgpack", **reading.of_records(), **settings
         }  # fmt: skip
+    if not Path(source).exists():
+        raise TargetError(f"{source}: no such file: name an edge file, an embedded log or a Kafka")
     if from_topic is not None:
         raise typer.BadParameter("a file has no topics", param_hint="--from-topic")
     if reading.schema_registry is not None or reading.registry_config is not None:
