@@ -131,7 +131,7 @@ def test_a_stream_that_is_not_to_stop_says_it_once(
     with log_of(tmp_path, [event()] * 5) as log:
         with pipeline(log, tmp_path / "state", AFTER, limit=0, batch_size=2) as stream:
             assert stream.run("end") == 5
-        told = [r.msg for r in caplog.records if str(r.msg).startswith("changes unread")]
+        told: list[Any] = [r.msg for r in caplog.records if str(r.msg).startswith("changes unread")]
         assert [each.fields["topics"] for each in told] == [["t"]]
         assert ADVICE in told[0].fields["advice"]
 

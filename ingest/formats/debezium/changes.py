@@ -497,7 +497,9 @@ class ChangeReader:
             others = (None if self.table.are_vertices else self.weight,
                       None if self.event_unit else self.time)  # fmt: skip
             names = names + [str(name) for name in others if name is not None]
-        for name in names if row is not None else ():
+        if row is None:
+            return
+        for name in names:
             if row.get(name) is UNSET:
                 raise RecordError(_no_such_column(name, row, what))
 
