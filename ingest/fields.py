@@ -192,8 +192,8 @@ class Debezium(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deletion was told before, or "delete", where compaction or a transform leaves nothing else.
     on_repeat: what several rows with the same ends mean: "last", the edge is as the last change of
     one of them left it; "sum", its weight is the sum over the rows, which are remembered by their
-    keys. None: there are none, which holds where the table's key lies within the ends; where it
-    does not, records are refused.
+    keys. None: there are none, which holds in a directed graph where the table's key lies within
+    the ends; elsewhere records are refused.
 
     >>> table = ingest.Debezium(ingest.Fields("follower", "followee", time="source.ts_ms"))
     >>> log = ingest.SqliteLog("log")

@@ -115,6 +115,6 @@ def _resumed(stream: Stream, source: Any, settings: dict[str, Any]) -> tuple[Dry
     own, gaps = verify_and_seek(opened.state, source, settings, checkpointing.accept_gap)
     run = DryRun(
         source, opened.graph, own, opened.state, answers=stream.origin.is_log,
-        checkpoint=checkpoint, rows=rows_of(own, opened.path.with_name(ROWS)),
+        checkpoint=checkpoint, rows=rows_of(own, opened.graph, opened.path.with_name(ROWS)),
     )  # fmt: skip
     return run, gaps

@@ -163,7 +163,9 @@ class Repartition(Closing):
             self._outputs = Outputs(letters, None, (REPLIES,))
             self._schemas = self._schemas_of(registry, Path(checkpoint))
             self._reader = RecordReader(
-                TopicReaders(records, names, self._schemas), self._progress.seen, self._outputs
+                TopicReaders(records, names, self._schemas, directed=directed),
+                self._progress.seen,
+                self._outputs,
             )
             self._held_back: list[Polled] = []  # until their schemas are known
             self._updates = UpdateReader(self._reader, self._outputs, self._topics, self._sink)

@@ -74,7 +74,7 @@ class Stretch(NamedTuple):
     """The records from `start` to `stop`: their rows; None: to be read one by one. ends: src and
     dst of each row in turn, if vertices go by names; then those of `rows` are zeros that wait for
     the ids. producers: (source, seq) of each row, if they name them. changes: how
-    many remembered rows of a table they changed."""
+    many remembered rows of a table they changed. tables: of each row, where rows are remembered."""
 
     start: int
     stop: int
@@ -82,6 +82,7 @@ class Stretch(NamedTuple):
     ends: Column | None = None
     producers: list[tuple[str, int]] | None = None
     changes: int = 0
+    tables: Sequence[str] = ()
 
     def moved(self, by: int) -> Stretch:
         """The same where so many records come before."""
@@ -442,7 +443,7 @@ def _mapped(
     kinds = _IN_COLUMNS
     if codec is MSGPACK:
         for name in fields.of_others():
-            tree.leaves[_nest(name)] = name, NOTHING
+            tree.leaves[nested(name)] = name, NOTHING
         if not fields.ends_are_ours and roles["src"] not in fields.foreign():
             kinds = OF_EDGES  # only its dst tells a row of the mapping from one of ours
     decoder = codec.decoder(tree.struct(others))
@@ -473,16 +474,16 @@ class FieldTree(NamedTuple):
         *steps, last = name.split(".")
         tree, path = self, []
         for step in steps:
-            path.append(_nest(step))
+            path.append(nested(step))
             tree = tree.inner.setdefault(step, FieldTree({}, {}))
         tree.leaves[role] = last, kind
-        direct, nested = attrgetter(role), [*path, role]
+        direct, steps_to = attrgetter(role), [*path, role]
 
         def found(row: Any) -> Any:
             value = direct(row)
             if value is None:
                 value = row
-                for attribute in nested:
+                for attribute in steps_to:
                     value = getattr(value, attribute, None)
             return value
 
@@ -490,8 +491,8 @@ class FieldTree(NamedTuple):
 
     def struct(self, others: bool) -> type[msgspec.Struct]:
         leaves = {role: (name, kind) for role, (name, kind) in self.leaves.items()}
-        nested = {_nest(name): (name, tree.struct(others)) for name, tree in self.inner.items()}
-        every = leaves | nested
+        inner = {nested(name): (name, tree.struct(others)) for name, tree in self.inner.items()}
+        every = leaves | inner
         return msgspec.defstruct(
             "Row", [(attribute, kind | None, None) for attribute, (_, kind) in every.items()],
             rename={attribute: name for attribute, (name, _) in every.items()}, gc=False,
@@ -499,7 +500,7 @@ class FieldTree(NamedTuple):
         )  # fmt: skip
 
 
-def _nest(name: str) -> str:
+def nested(name: str) -> str:
     """What a field in which others nest is called in a struct: it may have any name."""
     return f"in_{name.encode().hex()}"
 

@@ -302,7 +302,7 @@ class _Way:
         opened = recovery.opened(state, self.source)
         self._stream = StreamState(
             self.source, self.graph, settings, self.graph.names, opened,
-            rows=recovery.rows_of(settings, self.kept.path / ROWS),
+            rows=recovery.rows_of(settings, self.graph, self.kept.path / ROWS),
             schemas=recovery.schemas_of(settings, self.directory, writes=False),
         )  # fmt: skip
         pipeline = Pipeline._of(self._stream)

@@ -53,7 +53,7 @@ class DryRun:
         )  # fmt: skip
         stream = StreamState(
             source, graph, nowhere, vertices_of(settings, graph), state,
-            rows=rows_of(settings) if rows is None else rows,
+            rows=rows_of(settings, graph) if rows is None else rows,
             schemas=schemas_of(settings, checkpoint, writes=False),
         )  # fmt: skip
         self._pipeline = Pipeline._of(stream, judged)

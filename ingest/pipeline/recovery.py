@@ -110,7 +110,7 @@ def begin(
             directory.begin_journal()
         vertices = vertices_of(own, graph)
         return StreamState(
-            source, graph, own, vertices, opened(state, source), rows_of(own), directory,
+            source, graph, own, vertices, opened(state, source), rows_of(own, graph), directory,
             schemas=schemas_of(own, None if directory is None else directory.path),
         )  # fmt: skip
     except BaseException:
@@ -139,7 +139,7 @@ def reopen(
         vertices = vertices_of(own, graph, found.path / VERTICES)
         check_fit(source, graph, own)
         state = opened(found.state, source)
-        rows = rows_of(own, found.path / ROWS)
+        rows = rows_of(own, graph, found.path / ROWS)
         return StreamState(
             source, graph, own, vertices, state, rows, directory, found, gaps, accept_journal_loss,
             schemas_of(own, directory.path),
@@ -470,11 +470,11 @@ def names_in(graph: StreamGraph) -> Names | None:
     return found
 
 
-def rows_of(settings: Settings, path: Path | None = None) -> TableRows | None:
+def rows_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> TableRows | None:
     """The rows of tables that are remembered: those in the file, or none yet. None: none are."""
     if not remembers_rows(settings.records):
         return None
-    return TableRows() if path is None else TableRows.load(path)
+    return TableRows(graph.directed) if path is None else TableRows.load(path, graph.directed)
 
 
 def vertices_of(settings: Settings, graph: StreamGraph, path: Path | None = None) -> Names | None:

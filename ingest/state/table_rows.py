@@ -6,15 +6,20 @@ again, and after them the sum would be wrong for ever. So each row is remembered
 its ends and its weight, and a change says what the row is now: said twice, it changes nothing. Then
 no change has to say what the row was before, either.
 
-Tricks. A sum is kept as an integer over a power of two, so it is exact: it depends on the rows that
-are there, and on no others that came and went. How many rows it is of is kept beside it, so an edge
-is gone with its last row. Its time is that of the newest of its rows, which are counted by their
-times. The file has the rows alone; the sums follow from them.
+Tricks. A weight is the decimal that it is written as, as in a database: a float stands for its
+shortest one. A sum is kept as an integer over a power of ten, so it is exact: 0.1 and 0.2 and -0.3
+are 0, and it depends on the rows that are there, and on no others that came and went. How many rows
+it is of is kept beside it, so an edge is gone with its last row. Its time is that of the newest of
+its rows, which are counted by their times. The file has the rows alone; the sums follow from them.
 
 Rows change when a record is decoded, before its batch is applied, and a checkpoint is of what was
 applied. So what each change replaced is kept until then, and an image goes back by as much.
 
-    rows     JSON lines: [topic, [[key, src, dst, weight, time or null], …]]
+    rows     JSON lines: [topic, [[key, src, dst, weight, time or null], …], table]
+
+A weight that is not the shortest decimal of a float is text.
+A topic may hold several tables, whose keys are alike; of each there is a line, even if it has no
+rows. The table is left out where records do not say it.
 
 Invariant: `_sums` is what `_rows` say.
 """
@@ -24,7 +29,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -33,20 +39,22 @@ import msgspec
 
 from lpma.file.atomic import Writable
 
+from ..errors import RecordError
 from ..types import Name
 
 ROWS = "rows"  # the file of a checkpoint
 _AT_ONCE = 1000  # rows of a line
 
 Ends = tuple[Name, Name]
+Place = tuple[str, str]  # a topic, and a table in it; "" where that is not known
 
 
 class TableRow(NamedTuple):
-    """What is remembered of a row."""
+    """What is remembered of a row. weight: a `Decimal` if it is not the shortest one of a float."""
 
     src: Name
     dst: Name
-    weight: float
+    weight: float | Decimal
     time: int | None = None
 
 
@@ -61,19 +69,19 @@ class Sum(NamedTuple):
 
 
 class _Rows:
-    """The rows with the same ends: how many, their sum (total / 2^shift), and how many by their
+    """The rows with the same ends: how many, their sum (total / 10^scale), and how many by their
     times."""
 
-    __slots__ = ("count", "newest", "shift", "times", "total")
+    __slots__ = ("count", "newest", "scale", "times", "total")
 
     def __init__(self) -> None:
-        self.count = self.total = self.shift = 0
+        self.count = self.total = self.scale = 0
         self.newest: int | None = None
         self.times: dict[int, int] = {}
 
     def add(self, row: TableRow) -> None:
         self.count += 1
-        self._add(row.weight)
+        self._add(*_scaled(row.weight))
         if row.time is not None:
             self.times[row.time] = self.times.get(row.time, 0) + 1
             if self.newest is None or row.time > self.newest:
@@ -81,7 +89,8 @@ class _Rows:
 
     def remove(self, row: TableRow) -> None:
         self.count -= 1
-        self._add(-row.weight)
+        unscaled, scale = _scaled(row.weight)
+        self._add(-unscaled, scale)
         if row.time is not None:
             self.times[row.time] -= 1
             if not self.times[row.time]:
@@ -89,33 +98,50 @@ class _Rows:
                 if row.time == self.newest:
                     self.newest = max(self.times, default=None)
 
-    def _add(self, weight: float) -> None:
-        numerator, denominator = weight.as_integer_ratio()  # that is a power of two
-        shift = denominator.bit_length() - 1
-        if shift > self.shift:
-            self.total <<= shift - self.shift
-            self.shift = shift
-        self.total += numerator << (self.shift - shift)
+    def _add(self, unscaled: int, scale: int) -> None:
+        if scale > self.scale:
+            self.total *= 10 ** (scale - self.scale)
+            self.scale = scale
+        elif scale < self.scale:
+            unscaled *= 10 ** (self.scale - scale)
+        self.total += unscaled
 
     @property
     def weight(self) -> float:
         try:
-            return self.total / (1 << self.shift)  # rounded once
+            return self.total / 10**self.scale  # rounded once
         except OverflowError:
             return math.copysign(math.inf, self.total)
 
 
-class _Change(NamedTuple):
-    """What a change replaced: a row (None: there was none), or, without a key, all of a topic."""
+def _scaled(weight: float | Decimal) -> tuple[int, int]:
+    """An integer, and the power of ten by which it is divided."""
+    text = repr(weight) if isinstance(weight, float) else "e"
+    if "e" not in text:  # most are; as fast as Python can
+        whole, _, fraction = text.partition(".")
+        return (int(whole), 0) if fraction == "0" else (int(whole + fraction), len(fraction))
+    sign, digits, exponent = Decimal(str(weight)).as_tuple()
+    unscaled = int("".join(map(str, digits))) * (-1) ** sign
+    assert isinstance(exponent, int)  # it is finite
+    return (unscaled * 10**exponent, 0) if exponent > 0 else (unscaled, -exponent)
 
-    topic: str
+
+class _Change(NamedTuple):
+    """What a change replaced: the row of a key (None: there was none), which may have lain in
+    another place; or, without a key, all rows of some places. is_first: whether it was the first of
+    its table."""
+
+    place: Place
     key: str | None
     row: TableRow | None = None
-    rows: dict[str, TableRow] | None = None
+    moved_from: Place | None = None
+    is_first: bool = False
+    cleared: Mapping[Place, dict[str, TableRow]] = {}
 
 
 class TableRows:
-    """The rows of the tables of a stream, by topic and key. One thread at a time.
+    """The rows of the tables of a stream, by topic, table and key. One thread at a time. directed:
+    whether (u, v) and (v, u) are two edges; where they are one, its ends are in order here.
 
     >>> from ingest.state.table_rows import TableRow, TableRows
     >>> rows = TableRows()
@@ -127,8 +153,9 @@ class TableRows:
     [Sum(src='ann', dst='bob', weight=0.2, time=None)]
     """
 
-    def __init__(self) -> None:
-        self._rows: dict[str, dict[str, TableRow]] = {}
+    def __init__(self, directed: bool = True) -> None:
+        self._directed = directed
+        self._rows: dict[Place, dict[str, TableRow]] = {}
         self._sums: dict[Ends, _Rows] = {}
         self._changes: deque[_Change] = deque()  # not applied yet
 
@@ -137,43 +164,93 @@ class TableRows:
 
     # Changes ---------------------------------------------------------------------------------
 
-    def change(self, topic: str, key: str, row: TableRow | None) -> list[Sum]:
+    def change(self, topic: str, key: str, row: TableRow | None, table: str = "") -> list[Sum]:
         """Let the row of that key be this from now on (None: it is deleted); the edges that this
-        changes, the former one first."""
-        rows = self._rows.setdefault(topic, {})
-        before = rows.get(key)
-        self._changes.append(_Change(topic, key, before))
-        self._put(rows, key, row)
+        changes, the former one first. Raises RecordError as `find`."""
+        found = self._place_of(topic, key, table)
+        before = None if found is None else self._rows[found][key]
+        place = found if found is not None and not table else (topic, table)
+        moved_from = None if found == place else found
+        self._changes.append(_Change(place, key, before, moved_from, place not in self._rows))
+        row = row if row is None or self._directed else _in_order(row)
+        self._put(place, key, row)
+        if moved_from is not None:
+            self._put(moved_from, key, None)
         if row is None:
             return [] if before is None else [self._sum(before[:2])]
         if before is None or before[:2] == row[:2]:
             return [self._sum(row[:2])]
         return [self._sum(before[:2]), self._sum(row[:2])]
 
-    def clear(self, topic: str) -> list[Sum]:
-        """Forget all rows of a topic; the edges that this changes."""
-        rows = self._rows.pop(topic, {})
-        self._changes.append(_Change(topic, None, rows=rows))
-        for row in rows.values():
+    def find(self, topic: str, key: str, table: str = "") -> TableRow | None:
+        """The row of that key. Raises RecordError if it is not said which table's it is, and
+        there are several."""
+        place = self._place_of(topic, key, table)
+        return None if place is None else self._rows[place][key]
+
+    def has_others(self, topic: str, table: str) -> bool:
+        """Whether rows are remembered that `clear` would leave in this topic."""
+        own = self._places(topic, table)
+        return any(rows for place, rows in self._rows.items() if place[0] == topic
+                   and place not in own)  # fmt: skip
+
+    def clear(self, topic: str, table: str = "") -> list[Sum]:
+        """Forget all rows of a table, and those of which it is not known; without a table, all of
+        the topic. The edges that this changes."""
+        cleared = {place: self._rows[place] for place in self._places(topic, table)}
+        self._rows.update((place, {}) for place in cleared)
+        self._changes.append(_Change((topic, table), None, cleared=cleared))
+        rows = [row for of_place in cleared.values() for row in of_place.values()]
+        for row in rows:
             self._remove(row)
-        return [self._sum(each) for each in dict.fromkeys(row[:2] for row in rows.values())]
+        return [self._sum(each) for each in dict.fromkeys(row[:2] for row in rows)]
+
+    def _places(self, topic: str, table: str) -> list[Place]:
+        return [place for place in self._rows if place[0] == topic
+                and (not table or place[1] in (table, ""))]  # fmt: skip
+
+    def _place_of(self, topic: str, key: str, table: str) -> Place | None:
+        """Where the row of that key lies; None: there is none. A row of which the table was not
+        known is of the table that is named with its key."""
+        place = topic, table
+        if key in self._rows.get(place, ()):
+            return place
+        if table:
+            place = topic, ""
+            return place if key in self._rows.get(place, ()) else None
+        tables = [each for each in self._rows if each[0] == topic and each[1]]
+        if len(tables) > 1:  # even if one alone has the key: it may be the other's that is gone
+            raise RecordError(
+                "the record does not say which table it is of, and the topic has "
+                f"{' and '.join(sorted(name for _, name in tables))}: add the table to flattened "
+                "records, with add.fields=db,schema,table, and do not say --on-tombstone delete; "
+                "or give each table a topic of its own"
+            )
+        return tables[0] if tables and key in self._rows[tables[0]] else None
 
     def revert(self) -> None:
         """Take the last change back."""
         last = self._changes.pop()
-        if last.key is not None:
-            self._put(self._rows[last.topic], last.key, last.row)
-            return
-        self._rows[last.topic] = last.rows or {}
-        for row in self._rows[last.topic].values():
-            self._add(row)
+        if last.key is None:
+            self._rows.update(last.cleared)
+            for rows in last.cleared.values():
+                for row in rows.values():
+                    self._add(row)
+        elif last.moved_from is None:
+            self._put(last.place, last.key, last.row)
+        else:
+            self._put(last.moved_from, last.key, last.row)
+            self._put(last.place, last.key, None)
+        if last.is_first:
+            del self._rows[last.place]
 
     def applied(self, count: int) -> None:
         """The first so many changes are in the graph."""
         for _ in range(count):
             self._changes.popleft()
 
-    def _put(self, rows: dict[str, TableRow], key: str, row: TableRow | None) -> None:
+    def _put(self, place: Place, key: str, row: TableRow | None) -> None:
+        rows = self._rows.setdefault(place, {})
         before = rows.pop(key, None) if row is None else rows.get(key)
         if row is not None:  # first, so that what both share need not be found anew
             rows[key] = row
@@ -202,41 +279,54 @@ class TableRows:
 
     def image(self, old: object = None) -> _RowsImage:
         """A copy of the rows as of what was applied."""
-        rows = {topic: dict(of_topic) for topic, of_topic in self._rows.items()}
+        rows = {place: dict(of_place) for place, of_place in self._rows.items()}
         for change in reversed(self._changes):
             if change.key is None:
-                rows[change.topic] = dict(change.rows or {})
-            elif change.row is None:
-                rows[change.topic].pop(change.key, None)
-            else:
-                rows[change.topic][change.key] = change.row
+                rows.update((place, dict(of)) for place, of in change.cleared.items())
+                continue
+            before = change.moved_from or change.place
+            rows[change.place].pop(change.key, None)
+            if change.row is not None:
+                rows[before][change.key] = change.row
+            if change.is_first:
+                del rows[change.place]
         return _RowsImage(rows)
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path, directed: bool = True) -> Self:
         """What an image wrote."""
-        found = cls()
+        found = cls(directed)
         with open(path, "rb") as file:
             for line in file:
-                topic, rows = msgspec.json.decode(line)
-                of_topic = found._rows.setdefault(topic, {})
+                topic, rows, *table = msgspec.json.decode(line)
+                place = topic, table[0] if table else ""
+                found._rows.setdefault(place, {})
                 for key, src, dst, weight, *time in rows:
-                    found._put(of_topic, key, TableRow(src, dst, float(weight), *time))
+                    exact = Decimal(weight) if isinstance(weight, str) else float(weight)
+                    row = TableRow(src, dst, exact, *time)
+                    found._put(place, key, row if directed else _in_order(row))
         return found
 
 
+def _in_order(row: TableRow) -> TableRow:
+    """The same with its ends in the order that both ways of an undirected edge share."""
+    one, other = ((isinstance(end, str), end) for end in row[:2])
+    return row if one <= other else row._replace(src=row.dst, dst=row.src)
+
+
 class _RowsImage(NamedTuple):
-    rows: dict[str, dict[str, TableRow]]
+    rows: dict[Place, dict[str, TableRow]]
 
     def write(self, file: Writable) -> None:
         """The interpreter's lock is released between the lines: a stream goes on alongside."""
-        for topic, rows in self.rows.items():
+        for (topic, table), rows in self.rows.items():
             for part in _parts(rows):
-                file.write(msgspec.json.encode([topic, part]) + b"\n")
+                file.write(msgspec.json.encode([topic, part, *[table] * bool(table)]) + b"\n")
                 time.sleep(0)
 
 
 def _parts(rows: dict[str, TableRow]) -> Iterator[list[Any]]:
     left = iter(rows.items())
+    yield [[key, *row] for key, row in islice(left, _AT_ONCE)]
     while part := [[key, *row] for key, row in islice(left, _AT_ONCE)]:
         yield part

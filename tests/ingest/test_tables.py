@@ -22,6 +22,7 @@ from ingest.events import LOGGER
 from tests.conftest import soak
 from tests.support.cdc.cases import (
     BY_ENDS,
+    BY_ID,
     Case,
     cases,
     database_of,
@@ -35,6 +36,7 @@ from tests.support.cdc.cases import (
     topic_of,
     weights_of,
 )
+from tests.support.cdc.database import Table
 from tests.support.cdc.envelopes import Message
 from tests.support.cdc.expected import after_each, figures, sums_of
 from tests.support.events import events_named
@@ -143,6 +145,63 @@ def test_a_window_keeps_the_rows_that_are_within_it(
             assert weights_of(pipeline.graph) == kept
         pipeline.close()
         assert not letters
+
+
+@given(randoms, polls, st.sampled_from(["last", "sum"]))
+@settings(max_examples=30, deadline=None)
+def test_an_undirected_edge_is_of_rows_both_ways(random: Random, polled: int, repeat: Any) -> None:
+    """Also an update that turns a row around, and a resume. What `last` says of an edge is what the
+    last change of a row of either way left."""
+    case = Case(replace(BY_ID, nullable=False), on_repeat=repeat)
+    given = topic_of(case, random, 20, vertices=3)
+    both = [_ordered(message.change) for message in given]
+    expected = after_each(both, case.table, repeat)
+    with tempfile.TemporaryDirectory() as directory, case.log(Path(directory) / "log") as log:
+        produce(log, given)
+        state = Path(directory) / "state"
+        more: dict[str, Any] = {"batch_size": 3, "poll_records": polled}
+        pipeline = opened(log, case, state, directed=False, **more)
+        while pipeline.step(drain=True) or not log.at_end():
+            at = pipeline.positions().get(case.place)
+            if at and at.offset:
+                found = weights_of(pipeline.graph)
+                found = {(u, v): weight for (u, v), weight in found.items() if u <= v}
+                assert found == expected[at.offset - 1][1]
+            if random.random() < 0.3:
+                pipeline.checkpoint_now()
+                pipeline.close()
+                pipeline = ingest.Pipeline.resume(state, log, **more)
+        assert not pipeline.outputs.kept
+        pipeline.close()
+
+
+def _ordered(change: Any) -> Any:
+    """The same of rows whose ends are in order."""
+
+    def turned(row: Any) -> Any:
+        if row is None:
+            return None
+        payer, payee = sorted((row["payer"], row["payee"]))
+        return {**row, "payer": payer, "payee": payee}
+
+    return change._replace(before=turned(change.before), after=turned(change.after))
+
+
+@pytest.mark.parametrize("key", [("payer", "payee"), ("payer",)])
+@pytest.mark.parametrize("polled", [1, 500])
+def test_in_an_undirected_graph_rows_may_share_an_edge_whatever_their_key(
+    key: tuple[str, ...], polled: int
+) -> None:
+    case = Case(Table(key=key, nullable=False))
+    given = topic_of(case, Random(1), 5)
+    with case.log(":memory:") as log:
+        produce(log, given)
+        with opened(log, case, poll_records=polled, directed=False) as pipeline:
+            pipeline.run("end")
+            assert pipeline.graph.num_edges == 0
+            reasons = [letter.reason for letter in pipeline.outputs.kept]
+    assert reasons
+    assert all("the graph is undirected" in why and "on_repeat" in why for why in reasons)
 
 
 # Tables that are told in parts, and beside others ---------------------------------------------

@@ -26,7 +26,8 @@ whatever they hold. `rows.py` reads many records at once, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -48,6 +49,7 @@ from .values import (
     UNNAMED,
     ColumnType,
     Types,
+    exact_weight_of,
     is_unavailable,
     time_of,
     types_of,
@@ -58,6 +60,7 @@ from .values import (
 ENVELOPE_TIMES = {name: name[-2:] for of in ("", "source.") for name in
                   (f"{of}ts_ms", f"{of}ts_us", f"{of}ts_ns")}  # fmt: skip
 FLAT_OP, FLAT_DELETED = "__op", "__deleted"
+TABLE_PARTS = "db", "schema", "table", "collection"  # of `source`: what tells tables apart
 LAST_TIME = 2**63 - 1  # an expiry of what is older removes every edge
 MOST_COLUMNS = 12  # of a row, that are named
 _MAX_WRAPPED = 4096  # bytes of a value that is an object: a number, an id
@@ -104,7 +107,8 @@ class Row(NamedTuple):
 
 class Event(NamedTuple):
     """What a record says. op: of Debezium, or "s" for a flattened record that may be an insertion
-    or an update; "x" for a tombstone. time: in ms, of the event, if that is mapped."""
+    or an update; "x" for a tombstone. time: in ms, of the event, if that is mapped. table: of whose
+    row, where the event says it."""
 
     op: str
     key: Row | None
@@ -113,6 +117,7 @@ class Event(NamedTuple):
     is_flat: bool = False
     source: Row | None = None
     time: int | None = None
+    table: str = ""
 
     @property
     def connector(self) -> str:
@@ -231,12 +236,15 @@ def _row(data: bytes | None, types: Types) -> Row | None:
 
 class ChangeReader:
     """Reads the change events of one topic. table: how; names: whether vertices go by names. topic:
-    its name; is_alone: whether nothing else is read into the graph."""
+    its name; is_alone: whether nothing else is read into the graph. directed: whether (u, v) and
+    (v, u) are two edges."""
 
     def __init__(
-        self, table: Debezium, names: bool, topic: str = "", is_alone: bool = False
-    ) -> None:
+        self, table: Debezium, names: bool, topic: str = "", is_alone: bool = False,
+        directed: bool = True,
+    ) -> None:  # fmt: skip
         self.table = table.of_topic()
+        self._one_way = directed or table.are_vertices
         self.names = names
         fields = self.table.fields
         self._topic, self.is_alone = topic, is_alone
@@ -289,7 +297,8 @@ class ChangeReader:
                 within = {} if around is None else parts_of(around.data, of)
             time = in_ms(JSON.value(within.get(name, b"null"), str(self.time)), self.event_unit)
         after = None if op == "d" else after
-        return Event(op, self.key(key), before, after, False, around, time)
+        table = "" if around is None else table_text(map(around.get, TABLE_PARTS))
+        return Event(op, self.key(key), before, after, False, around, time, table)
 
     def _flat(self, parts: Mapping[str, bytes], types: Mapping[str, Types], key: bytes) -> Event:
         row = Row(_joined(parts), types.get("", NO_TYPES))
@@ -303,11 +312,12 @@ class ChangeReader:
         if self.event_unit is not None:
             name = "__" + str(self.time).replace(".", "_")
             time = in_ms(JSON.value(parts.get(name, b"null"), name), self.event_unit)
+        table = table_text(row.get(f"__{part}") for part in TABLE_PARTS)
         if op == "t":
-            return Event("t", None, is_flat=True, time=time)
+            return Event("t", None, is_flat=True, time=time, table=table)
         if op == "d" or deleted in (True, "true"):
-            return Event("d", self.key(key), row, None, True, None, time)
-        return Event(op or "s", self.key(key), None, row, True, None, time)
+            return Event("d", self.key(key), row, None, True, None, time, table)
+        return Event(op or "s", self.key(key), None, row, True, None, time, table)
 
     def has(self, event: Event, name: str) -> bool:
         """Whether a row that is there has a value in the column of that name, or its event such a
@@ -356,7 +366,7 @@ class ChangeReader:
         self.check_apart(event)
         new = self.new_edge(event)
         old = self._old(event) if self._asks_for_old(event) else None
-        if new is not None and old is not None and new.ends == old.ends:
+        if new is not None and old is not None and self._is_same(new, old):
             old = None
         sets, removes = self.kinds
         time = self.time_ms(event)
@@ -364,6 +374,9 @@ class ChangeReader:
             self._operation(kind, edge, time) for kind, edge in ((removes, old), (sets, new))
             if edge is not None
         ])  # fmt: skip
+
+    def _is_same(self, one: Edge, other: Edge) -> bool:
+        return one.ends == other.ends or (not self._one_way and one.ends == other.ends[::-1])
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
@@ -409,12 +422,15 @@ class ChangeReader:
         except UnicodeDecodeError:
             raise RecordError("the key is not UTF-8", "malformed") from None
 
-    def table_row(self, event: Event) -> tuple[Name, Name, float, int | None] | None:
+    def table_row(self, event: Event) -> tuple[Name, Name, float | Decimal, int | None] | None:
         """The ends, the weight and the time that the row has now; None if it is gone, or no edge.
         Raises RecordError."""
         edge = self.new_edge(event)
         if edge is None:
             return None
+        exact = edge.weight if isinstance(edge.weight, Decimal) else None
+        if exact is not None:
+            edge = edge._replace(weight=float(exact))
         record = self._operation(Kind.SET, edge, self.time_ms(event))
         src, dst = record.batch.src[0], record.batch.dst[0]
         if record.names is not None:
@@ -423,7 +439,8 @@ class ChangeReader:
             src, dst = int(src), int(dst)
         weight, times = record.batch.weight, record.batch.time
         assert weight is not None
-        return src, dst, float(weight[0]), None if times is None else int(times[0])
+        time = None if times is None else int(times[0])
+        return src, dst, float(weight[0]) if exact is None else exact, time
 
     def summed(
         self, sums: Sequence[tuple[Name, Name, float | None, int | None]], time: int | None
@@ -461,10 +478,9 @@ class ChangeReader:
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)
 
     def is_of_another_table(self, event: Event) -> bool:
-        """Whether the topic has the name of another table, so that several may be in it."""
+        """Whether the topic's name does not end with the table's, so that several may be in it."""
         table = UNSET if event.source is None else event.source.get("table")
-        prefix, _, name = self._topic.rpartition(".")
-        return bool(prefix) and isinstance(table, str) and table != name
+        return isinstance(table, str) and not f".{self._topic}".endswith(f".{table}")
 
     def check_apart(self, event: Event) -> None:
         """Raise RecordError if rows may share their ends, and nobody said what that means."""
@@ -481,12 +497,18 @@ class ChangeReader:
             raise RecordError(
                 f"the record has no key, so rows of the table may share {what}: {advice}"
             )
-        others = event.key.columns().keys() - self.ends
-        if others:
-            own = ", ".join(sorted(event.key.columns()))
+        columns = event.key.columns().keys()
+        if self.may_repeat(columns):
+            within = ", the graph is undirected" if columns <= self.ends else ""
+            own = ", ".join(sorted(columns))
             raise RecordError(
-                f"the key of the table is {own}, so several rows may share {what}: {advice}"
+                f"the key of the table is {own}{within}, so several rows may share {what}: {advice}"
             )
+
+    def may_repeat(self, key: Set[str]) -> bool:
+        """Whether rows that differ in these columns may be the same edge: in an undirected graph
+        (u, v) and (v, u) are."""
+        return not self._one_way or not key <= self.ends
 
     def _check_columns(self, event: Event) -> None:
         """Raise RecordError if a column that is mapped is not in the row that is there."""
@@ -515,8 +537,9 @@ class ChangeReader:
             return Edge(src, dst)
         name = str(self.weight)
         value = self._column(row, name, event)
+        read = exact_weight_of if self.table.on_repeat == "sum" else weight_of
         untyped = None if row.types is NO_TYPES else UNNAMED
-        return Edge(src, dst, _said(name, weight_of, value, row.types.get(name, untyped)))
+        return Edge(src, dst, _said(name, read, value, row.types.get(name, untyped)))
 
     def _end(self, row: Row, name: str, event: Event) -> Any:
         return _said(name, vertex_of, self._column(row, name, event), row.types.get(name))
@@ -640,6 +663,11 @@ def key_text(columns: Iterable[tuple[str, bytes]]) -> str:
     """The columns of a key, in the order of their names, as what tells rows apart. Raises
     UnicodeDecodeError."""
     return ",".join([f"{name}:{value.decode()}" for name, value in columns])
+
+
+def table_text(parts: Iterable[Any]) -> str:
+    """What tells a table from others, of the values of `TABLE_PARTS`; "": nothing."""
+    return ".".join([part for part in parts if isinstance(part, str)])
 
 
 def _together(records: Sequence[Record]) -> Record:

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -33,14 +33,16 @@ from ...errors import RecordError
 from ...fields import Debezium
 from ...types import Values
 from ..mapped import JSON, MAX_MAPPED_BYTES, REFUSED
-from ..row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, overlap
+from ..row_reader import LEFT, NOTHING, FieldTree, RowForm, Stretch, as_lines, nested, overlap
 from ..times import in_ms
-from .changes import FLAT_DELETED, FLAT_OP, ChangeReader, key_text
+from .changes import FLAT_DELETED, FLAT_OP, TABLE_PARTS, ChangeReader, key_text, table_text
 from .values import (
     NO_TYPES,
     UNAVAILABLE,
     ColumnType,
     Types,
+    float_weight_of,
+    is_exact,
     is_unavailable,
     time_of,
     types_of,
@@ -58,8 +60,10 @@ class ChangeRows:
     """Reads the change events of one topic. reader: reads what is left. remembers: whether its rows
     are remembered, for their sums."""
 
-    def __init__(self, table: Debezium, names: bool, topic: str, is_alone: bool) -> None:
-        self.reader = reader = ChangeReader(table, names, topic, is_alone)
+    def __init__(
+        self, table: Debezium, names: bool, topic: str, is_alone: bool, directed: bool = True
+    ) -> None:
+        self.reader = reader = ChangeReader(table, names, topic, is_alone, directed)
         fields = reader.table.fields
         self._forms: list[_Form] = []
         self._keys = _Keys(reader)
@@ -169,7 +173,13 @@ class ChangeRows:
         for at in part.left:
             codes[at] = LEFT
         values["kind"] = codes
-        yield from self._columns.of_values(values, start, len(rows))
+        stretches = self._columns.of_values(values, start, len(rows))
+        if not self.remembers:
+            yield from stretches
+            return
+        tables = form.tables(rows)
+        for each in stretches:
+            yield each._replace(tables=tables[each.start - start : each.stop - start])
 
     def _is_plain(
         self, form: _Form, row: Any, is_set: bool | None, key: int, src: Any, dst: Any,
@@ -197,10 +207,14 @@ class ChangeRows:
         if None in found:
             part.leave(at for at, value in enumerate(found) if value is None)
         said = part.of_set.get(str(self.reader.weight))
+        read = float_weight_of if self.remembers else weight_of
         if said is not None or str in set(map(type, found)):
             for at, value in enumerate(found):
                 if value is not None and part.sets[at]:
-                    found[at] = part.converted(at, value, weight_of, said)
+                    found[at] = part.converted(at, value, read, said)
+        if self.remembers:
+            part.leave(at for at, weight in enumerate(found)
+                       if weight is not None and not is_exact(weight))  # fmt: skip
         return found
 
     def _times(self, found: list[Any], part: _Part) -> list[Any]:
@@ -315,10 +329,9 @@ class _Keys:
     @property
     def _judged(self) -> int:
         """Of a key with these columns."""
-        ends = self._reader.ends
-        if self._reader.table.on_repeat is None and self._columns - ends:
+        if self._reader.table.on_repeat is None and self._reader.may_repeat(self._columns):
             return _BAD
-        return _WITH_ENDS if ends <= self._columns else _GOOD
+        return _WITH_ENDS if self._reader.ends <= self._columns else _GOOD
 
     def _learn(self, key: bytes) -> bool:
         """Take the columns of this key; whether they are others than before."""
@@ -393,6 +406,7 @@ class _Form(NamedTuple):
     dst: Column
     weight: Column
     time: Column
+    tables: Callable[[list[Any]], list[str]]  # REQUIRES: rows are remembered
     decode: Callable[[bytes], Any] = len
     decode_lines: Callable[[Any], list[Any]] = list
     has_schema: bool = False
@@ -428,6 +442,20 @@ def _row_columns(reader: ChangeReader, vertex: Any) -> tuple[FieldTree, list[Col
     return tree, get
 
 
+def _tables(tree: FieldTree, prefix: str, within: str = "") -> Callable[[list[Any]], list[str]]:
+    """How the tables of events are had, whose parts are fields of `tree`: of events themselves, or
+    of this attribute of theirs."""
+    tree.leaves.update((f"table_{part}", (f"{prefix}{part}", str)) for part in TABLE_PARTS)
+    parts = attrgetter(*(f"table_{part}" for part in TABLE_PARTS))
+    text = lru_cache(1024)(table_text)
+
+    def found(event: Any) -> str:
+        around = getattr(event, within) if within else event
+        return "" if around is None else text(parts(around))
+
+    return lambda events: [found(event) for event in events]
+
+
 def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
     tree, columns = _row_columns(reader, vertex)
     row = tree.struct(True)
@@ -435,6 +463,9 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
     around = FieldTree({}, {})
     if reader.event_unit is not None:
         columns[3] = around.place("time", str(reader.time), int | str)
+    tables: Any = _none
+    if reader.table.on_repeat == "sum":
+        tables = _tables(around.inner.setdefault("source", FieldTree({}, {})), "", nested("source"))
     outer = around.struct(True)
     kind = msgspec.defstruct(
         "Envelope", [("before", row | None, None), ("after", row | None, None), ("op", str)],
@@ -452,7 +483,15 @@ def _envelope(reader: ChangeReader, vertex: Any) -> _Form:
 
     src, dst, weight, time = columns
     return _Form(
-        kind, opened, lambda event: event.before, ("after", "before"), src, dst, weight, time
+        kind,
+        opened,
+        lambda event: event.before,
+        ("after", "before"),
+        src,
+        dst,
+        weight,
+        time,
+        tables,
     ).decoding(kind)
 
 
@@ -465,6 +504,9 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         tree.leaves[f"no_{name}"] = name, NOTHING
     if reader.event_unit is not None:
         columns[3] = tree.place("time", "__" + str(reader.time).replace(".", "_"), int | str)
+    tables: Any = _none
+    if reader.table.on_repeat == "sum":
+        tables = _tables(tree, "__")
     kind = tree.struct(True)
 
     def opened(rows: list[Any]) -> tuple[list[bool | None], list[Any], list[int]]:
@@ -472,7 +514,9 @@ def _flat(reader: ChangeReader, vertex: Any) -> _Form:
         return [_flat_sets(row) for row in rows], rows, moved
 
     src, dst, weight, time = columns
-    return _Form(kind, opened, lambda _: None, ("", ""), src, dst, weight, time).decoding(kind)
+    return _Form(kind, opened, lambda _: None, ("", ""), src, dst, weight, time, tables).decoding(
+        kind
+    )
 
 
 def _flat_sets(row: Any) -> bool | None:

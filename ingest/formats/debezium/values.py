@@ -25,6 +25,8 @@ from ..times import in_ms
 
 UNAVAILABLE = "__debezium_unavailable_value"  # of a large column that did not change
 _DAY_MS = 86_400_000
+_EXACT = 2**53
+_MOST_DECIMALS = 400  # of a weight that is summed exactly: text of a few bytes could name millions
 # By a schema's name, how many of its units are a millisecond; a day is many.
 _TIMES = {
     "io.debezium.time.Date": "days", "org.apache.kafka.connect.data.Date": "days",
@@ -117,7 +119,8 @@ def _unscaled(text: Any, scale: int) -> Decimal:
         raise RecordError(f"{text!r} is no decimal in base64") from None
     if len(data) > 64 or abs(scale) > 1000:
         raise RecordError("a decimal with too many digits")
-    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale)
+    # Not `scaleb`, which rounds to 28 digits.
+    return Decimal(f"{int.from_bytes(data, 'big', signed=True)}e{-scale}")
 
 
 def _number(text: Any) -> Decimal:
@@ -152,6 +155,40 @@ def vertex_of(value: Any, type: ColumnType | None = None) -> Any:
 def weight_of(value: Any, type: ColumnType | None = None) -> Any:
     """The weight that a value is, a number or its text; None of null. type: None: there is no
     schema. Raises RecordError."""
+    found = _weight(value, type)
+    return float(found) if isinstance(found, Decimal) else found
+
+
+def exact_weight_of(value: Any, type: ColumnType | None = None) -> Any:
+    """The same, as a `Decimal` if it is not the shortest decimal of a float. Raises RecordError."""
+    found = _weight(value, type)
+    if isinstance(found, int) and not is_exact(found):
+        found = Decimal(found)
+    if not isinstance(found, Decimal):
+        return found
+    rounded = float(found)
+    if Decimal(repr(rounded)) == found or -found.adjusted() > _MOST_DECIMALS or (
+        len(found.as_tuple().digits) > _MOST_DECIMALS
+    ):  # fmt: skip
+        return rounded
+    return found
+
+
+def float_weight_of(value: Any, type: ColumnType | None = None) -> Any:
+    """The same where it is a float. Raises RecordError where it is none, too."""
+    found = exact_weight_of(value, type)
+    if isinstance(found, Decimal):
+        raise RecordError(f"{found} is no float")
+    return found
+
+
+def is_exact(number: float) -> bool:
+    """Whether an integer that was read as this float is sure to be it."""
+    return -_EXACT < number < _EXACT
+
+
+def _weight(value: Any, type: ColumnType | None) -> Any:
+    """A weight as it is told, text and wrapped numbers as `Decimal`. Raises RecordError."""
     found = _decimal(value, type)
     if isinstance(found, str):
         try:
@@ -163,7 +200,7 @@ def weight_of(value: Any, type: ColumnType | None = None) -> Any:
                 f"{error}: without their schema decimals in base64 cannot be read: "
                 "decimal.handling.mode=double or string, or schemas.enable=true for values"
             ) from None
-    return float(found) if isinstance(found, Decimal) else found
+    return found
 
 
 def time_of(value: Any, unit: str, type: ColumnType | None = None) -> Any:

@@ -20,7 +20,7 @@ class TopicReaders:
     """records, names: as `RecordSettings` has them. schemas: of records in Confluent's envelope;
     None: these are not read. rows: of tables; None: none are remembered. is_alone: whether all
     updates come from one topic. decode: reads every record, as `Source.decoder`; None: `records`
-    says how.
+    says how. directed: whether (u, v) and (v, u) are two edges.
 
     skipped: records of Debezium that are about no row."""
 
@@ -32,8 +32,9 @@ class TopicReaders:
         rows: TableRows | None = None,
         is_alone: bool = False,
         decode: Callable[[bytes], Record] | None = None,
+        directed: bool = True,
     ) -> None:
-        self.names, self.schemas = names, schemas
+        self.names, self.schemas, self._directed = names, schemas, directed
         self.skipped: Counter[str] = Counter()
         self._records, self._rows, self._is_alone, self._decode = records, rows, is_alone, decode
         self._made: dict[str, TopicReader] = {}
@@ -52,7 +53,7 @@ class TopicReaders:
         if not isinstance(records, Debezium):
             fields = records if isinstance(records, Fields) else None
             return RowTopic(fields, self.names, Envelope(self.schemas, fields))
-        changes = ChangeRows(records, self.names, topic, self._is_alone)
+        changes = ChangeRows(records, self.names, topic, self._is_alone, self._directed)
         envelope = Envelope(self.schemas, records.fields, of_table=True)
         if not changes.remembers:
             return TableTopic(changes, envelope, self.skipped)

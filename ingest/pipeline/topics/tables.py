@@ -91,15 +91,18 @@ class SummedTableTopic(TableTopic):
     def _read(self, event: Event) -> tuple[Record, int]:
         reader, rows, topic = self.reader, self._remembered, self._topic
         time = reader.time_ms(event)
+        table = event.table
         if event.op == "t":
-            if reader.is_alone or reader.is_of_another_table(event):
+            if reader.is_of_another_table(event) or (
+                reader.is_alone and not rows.has_others(topic, table)
+            ):
                 record = reader.truncation(event)
-                rows.clear(topic)
+                rows.clear(topic, table)
                 return record, 1
-            sums = rows.clear(topic)
+            sums = rows.clear(topic, table)
         else:
             key, row = reader.row_key(event), reader.table_row(event)
-            sums = rows.change(topic, key, None if row is None else TableRow(*row))
+            sums = rows.change(topic, key, None if row is None else TableRow(*row), table)
         try:
             return reader.summed(sums, time), 1
         except RecordError:
@@ -125,20 +128,31 @@ class SummedTableTopic(TableTopic):
         times = repeat(None) if rows.time is None else rows.time.tolist()
         sums: list[Sum] = []  # of the rows from number `first` on
         first = 0
-        for at, (key, src, dst, weight, time) in enumerate(
-            zip(keys, ends[0].tolist(), ends[1].tolist(), weights, times, strict=False)
-        ):
-            changed = self._remembered.change(self._topic, key, TableRow(src, dst, weight, time))
-            if len(changed) == 1 and abs(changed[0].weight or 0.0) <= MAX_WEIGHT and (
-                time is not None or changed[0].time is None
-            ):  # fmt: skip
-                sums.append(changed[0])
+        for at, (key, src, dst, weight, time, table) in enumerate(zip(
+            keys, ends[0].tolist(), ends[1].tolist(), weights, times, stretch.tables, strict=False
+        )):  # fmt: skip
+            found = self._own_sum(key, TableRow(src, dst, weight, time), table)
+            if found is not None:
+                sums.append(found)
                 continue
-            self._remembered.revert()
             yield from _as_sums(stretch, first, sums)
             yield Stretch(stretch.start + at, stretch.start + at + 1)
             sums, first = [], at + 1
         yield from _as_sums(stretch, first, sums)
+
+    def _own_sum(self, key: str, row: TableRow, table: str) -> Sum | None:
+        """Let the row of that key be this; the sum of its edge, if it changes no other. None: that
+        is left to `one`, and nothing is changed."""
+        try:
+            changed = self._remembered.change(self._topic, key, row, table)
+        except RecordError:
+            return None
+        if len(changed) == 1 and abs(changed[0].weight or 0.0) <= MAX_WEIGHT and (
+            row.time is not None or changed[0].time is None
+        ):  # fmt: skip
+            return changed[0]
+        self._remembered.revert()
+        return None
 
 
 def _as_sums(stretch: Stretch, first: int, sums: list[Sum]) -> Iterator[Stretch]:

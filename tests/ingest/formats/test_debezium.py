@@ -265,8 +265,13 @@ def test_a_truncation_is_an_expiry_of_all_where_nothing_else_is_read() -> None:
     assert read(FOLLOWS, truncation, topic="shop.public.follows") == [
         (Kind.EXPIRE, 0, None, None, 2**63 - 1)
     ]
+    for topic in ("shop.public.all_tables", "all_tables", "unfollows", "shop.unfollows"):
+        with pytest.raises(RecordError, match="cannot be known"):
+            read(FOLLOWS, truncation, topic=topic)
+    dotted = event("t", source={"table": "old.follows"})
+    assert read(FOLLOWS, dotted, topic="shop.public.old.follows")
     with pytest.raises(RecordError, match="cannot be known"):
-        read(FOLLOWS, truncation, topic="shop.public.all_tables")
+        read(FOLLOWS, dotted, topic="shop.public.follows")
     beside_others = ChangeReader(FOLLOWS, False, "follows")
     found = beside_others.event(truncation, b"")
     with pytest.raises(RecordError, match="cannot be known"):

@@ -148,9 +148,11 @@ def produce(log: SqliteLog, given: list[Message]) -> None:
     log.produce_many(log.topics[0], [message.value for message in given], keys=keys)
 
 
-def opened(log: SqliteLog, case: Case, state: Path | None = None, **given: Any) -> Pipeline:
+def opened(
+    log: SqliteLog, case: Case, state: Path | None = None, *, directed: bool = True, **given: Any
+) -> Pipeline:
     names = case.table.text_ends
-    graph = lpma.Graph(device="cpu", weight_dtype="float64", names=names, segment_size=4)
+    graph = lpma.Graph(directed, device="cpu", weight_dtype="float64", names=names, segment_size=4)
     more: dict[str, Any] = {"records": case.records, "names": names, "batch_interval": 1e6, **given}
     return Pipeline(log, graph, state, **more)
 
