@@ -25,10 +25,11 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
-    "commands",  # these four are in extensions/
+    "commands",  # these five are in extensions/
     "docstrings",
     "drawings",
     "networkx_functions",
+    "signatures",
 ]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -98,7 +99,7 @@ autodoc_typehints = "signature"
 autodoc_type_aliases = {"Array": "Array"}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
-add_module_names = False
+add_module_names = True  # a page's title is the name alone, as it is in the menu
 toc_object_entries_show_parents = "hide"
 default_role = "code"
 

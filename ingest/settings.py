@@ -201,13 +201,15 @@ class RecordSettings:
 class Settings(RecordSettings):
     """A pipeline's settings, first of all how to read records: see `RecordSettings`. Raises
     PipelineError if it makes no sense, and `lpma.DeviceError` for a device that is not here.
+
     dead_letters: where bad records go: a log (topic "dead-letters"), a (log, topic) pair, or a
     function of a DeadLetter. None: the source, if it is a log; otherwise they go nowhere. The
     last 1000 are kept in `pipeline.outputs.kept` in any case.
     replies: where the answers to queries go: a log, or a function of a Reply. None: the
     source, if it is a log; otherwise queries are bad records.
     window: how long edges are kept: "24h" (ms, s, m, h, d, w), a timedelta, or a number in the unit
-    of the times; None: for ever. window_time: what moves it, "event" time or "arrival".
+    of the times; None: for ever.
+    window_time: what moves it, "event" time or "arrival".
     max_ahead: where event times move a window, or say what is late, a row whose time lies further
     past the clock is a dead letter; as `window`. None: none is.
     stop_if_first_bad: a new stream whose first so many records are all bad, or all that it has

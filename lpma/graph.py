@@ -273,9 +273,9 @@ class Graph:
         return self._vertices.names
 
     def take_names(self, names: Names) -> None:
-        """Have a graph that was made without names go by this dictionary, which it keeps from now
-        on: for files and streams that had the two apart. Raises BatchError if the graph has names,
-        or a vertex without one, or another graph goes by them: then a copy will do."""
+        """Have a graph that was made without names go by this dictionary, which it keeps from
+        now on: for files and streams that had the two apart. Raises BatchError if the graph has
+        names, or a vertex without one, or another graph goes by them: then a copy will do."""
         check_taken(names, self.names, self.num_rows)
         if names.has_graph:
             raise BatchError("names: another graph goes by them: give it names.copy()")

@@ -82,8 +82,8 @@ def pagerank(
     weighted: follow an edge with a probability in proportion to its weight, the sum of the weights
     inserted; by default all edges that leave a vertex are alike. NetworkX's `pagerank` follows
     weights unless it is given `weight=None`.
-    personalization: where the surfer jumps to, from a dangling vertex too, in proportion to these
-    numbers: one for each row, or by vertex, others having 0. None: to every vertex alike.
+    personalization: where the surfer jumps to, from a dangling vertex too, in proportion to
+    these numbers: one for each row, or by vertex, others having 0. None: to every vertex alike.
     start: the first ranks, likewise; None: every vertex alike, or nearer to the ranks where a
     device has a better guess. Whether it takes fewer rounds from ranks that are nearly right
     depends on the graph: what is wrong in small components fades slowest. `Tracker` brings ranks up

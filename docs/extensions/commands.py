@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 # A setting as a written file has it: what it means, then its key and its default.
 _SETTING = re.compile(r"((?:^# .*\n)+?)^# (\w+) =(.*)\n", re.MULTILINE)
+_DEFAULT = re.compile(r" ?\(default: ([^()]+)\)$")  # of the command line, where a file has none
 
 
 def walk(command: Any, context: typer.Context) -> Iterator[typer.Context]:
@@ -95,8 +96,9 @@ def write_settings(root: typer.Context, folder: Path) -> None:
         lines += [f"## {table}", "", "| key | default | meaning | read by |"]
         lines.append("| --- | --- | --- | --- |")
         for key, (default, meaning, commands) in keys.items():
-            said = escaped(meaning).replace("|", "\\|")
-            shown = f"`{default}`" if default else ""
+            said = escaped(_DEFAULT.sub("", meaning)).replace("|", "\\|")
+            found = _DEFAULT.search(meaning)
+            shown = f"`{default}`" if default else escaped(found[1]) if found else ""
             lines.append(f"| `{key}` | {shown} | {said} | {', '.join(commands)} |")
         lines.append("")
     write(folder / "settings.md", "\n".join(lines))

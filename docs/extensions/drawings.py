@@ -43,7 +43,7 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         up = "../" * self.env.docname.count("/")
-        return [
+        images = [
             nodes.image(
                 uri=f"{up}_build/pictures/{self.arguments[0]}-{name}.svg",
                 alt=self.options["alt"],
@@ -51,6 +51,7 @@ class Picture(SphinxDirective):
             )
             for name in ("light", "dark")
         ]
+        return [nodes.container("", *images, classes=["picture"])]  # scrolls on narrow screens
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

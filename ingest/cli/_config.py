@@ -79,13 +79,8 @@ ConfigFile = Annotated[
         help="Take options from this TOML file; those given here win. See --write-config.",
     ),
 ]  # fmt: skip
-Said = Annotated[
-    list[str] | None,
-    typer.Option(
-        SET, metavar="KEY=VALUE", show_default=False,
-        help="One setting of such a file, as records.late=reject; may be repeated.",
-    ),
-]  # fmt: skip
+# Of which `--set` gives as its example the first that a command knows.
+EXAMPLES = "records.late=reject", "checkpoints.interval=300", "serve.insecure=true"
 WriteConfig = Annotated[
     bool,
     typer.Option(
@@ -144,6 +139,7 @@ def configured(
             command = sharing(kind, rare)(command)
         own = inspect.signature(command)
         remembers = "remember" in own.parameters
+        known_keys = {*keys.values(), *(key for kind in kinds for key in keys_of(kind).values())}
 
         @functools.wraps(command)
         def wrapped(
@@ -177,7 +173,7 @@ def configured(
             )
             for name, default, kind in (
                 ("context", inspect.Parameter.empty, typer.Context), ("config", None, ConfigFile),
-                ("said", None, Said), ("write_config", False, WriteConfig),
+                ("said", None, _said(known_keys)), ("write_config", False, WriteConfig),
             )
         ]  # fmt: skip
         wrapped.moved = _moved(kinds, rare)  # type: ignore[attr-defined]
@@ -185,6 +181,18 @@ def configured(
         return showing(wrapped, [*shown, *ours])
 
     return share
+
+
+def _said(known: Collection[str]) -> Any:
+    """The annotation of `--set` of a command that knows these keys."""
+    example = next(each for each in EXAMPLES if each.partition("=")[0] in known)
+    return Annotated[
+        list[str] | None,
+        typer.Option(
+            SET, metavar="KEY=VALUE", show_default=False,
+            help=f"One setting of such a file, as {example}; may be repeated.",
+        ),
+    ]  # fmt: skip
 
 
 @contextmanager
@@ -357,7 +365,7 @@ def _nearest(key: str, known: Sequence[str]) -> str:
     if table in tables:
         names = ", ".join(each.rpartition(".")[2] for each in known if _is_of(each, table))
         return f": {table} has {names}"
-    return f": the tables are {', '.join(tables)}"
+    return f": the {'tables are' if len(tables) > 1 else 'table is'} {', '.join(tables)}"
 
 
 def _value(path: Path, entry: Entry, value: Any) -> Any:

@@ -10,14 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
+from .. import settings
 from ..types import CHANGES
 from ._config import configured
 from ._console import JsonOption, Screen, failing_in_one_line, report, telling_in_json
-from ._options import KAFKA, Device, KafkaConfig, Metrics, Save, kafka_settings
+from ._options import KAFKA, Device, KafkaConfig, Metrics, Save, given, kafka_settings
 from ._pipeline import Progress, run
 from ._serve_options import SERVING, TLS_AND_NAMES, ServeOptions, context_of, serving
 from ._targets import TargetError, graph_facts, is_log, open_log
-from ._typer import option
+from ._typer import keyed, option
 
 _kafka_option = partial(option, panel=KAFKA)
 
@@ -51,6 +52,9 @@ class ReplicaOptions:
         "--serve", metavar="[HOST:]PORT", panel=SERVING,
         help="Serve the replica over HTTP there, for reading; a port alone binds to loopback.",
     )  # fmt: skip
+    checkpoint_interval: settings.CheckpointInterval | None = keyed("checkpoints.interval")
+    checkpoint_operations: settings.CheckpointOperations | None = keyed("checkpoints.operations")
+    keep_checkpoints: settings.KeepCheckpoints | None = keyed("checkpoints.keep")
     metrics: Metrics = None
     device: Device = "auto"
     as_json: JsonOption = False
@@ -64,6 +68,19 @@ class ReplicaOptions:
                 "or --save or --serve: without any, nothing would remain",
                 param_hint="--checkpoint",
             )
+        if self.checkpoint is None and self.settings():
+            raise typer.BadParameter(
+                "needed by checkpoints.interval, checkpoints.operations and checkpoints.keep",
+                param_hint="--checkpoint",
+            )
+
+    def settings(self) -> dict[str, Any]:
+        """How checkpoints are taken and kept, as arguments of `follow`."""
+        return given({
+            "checkpoint_interval": self.checkpoint_interval,
+            "checkpoint_operations": self.checkpoint_operations,
+            "keep_checkpoints": self.keep_checkpoints,
+        })  # fmt: skip
 
     def open(self, feed: Path | None, opened: ExitStack) -> Any:
         """The log that holds the feed, closed with `opened`, or the path of its file."""
@@ -111,7 +128,9 @@ def replica(
     title = str(feed) if feed is not None else f"kafka://{options.kafka}"
     with telling_in_json(False), Screen() as screen, ExitStack() as opened:
         source = options.open(feed, opened)
-        pipeline = follow(source, checkpoint, start=options.start, device=options.device)
+        pipeline = follow(
+            source, checkpoint, start=options.start, device=options.device, **options.settings()
+        )
         opened.enter_context(pipeline)
         graph: Any = pipeline.graph
         screen.say(f"a copy of {title} from version {graph.version:,} on")

@@ -31,7 +31,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lpma import Change
 from lpma.batch.columns import Columns, Kind
+from lpma.cpu import columns as host_columns
 from lpma.names import UNKNOWN, column_of
 
 from ..errors import AwayError, IdentityError, OffsetError, RecordError, SourceError
@@ -50,6 +52,7 @@ AGAIN = (
     "start again from a newer snapshot of the graph that the feed is of, with a new checkpoint: "
     "lpma replica FEED --from SNAPSHOT -c NEW"
 )
+_MOST = (1 << 64) - 1
 _KINDS = np.array(
     [Kind.SET, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.SET], np.uint8
 )  # by Change
@@ -79,6 +82,7 @@ class FeedSource(Source):
         )
         self._log = log
         self._last: EdgeChanges | None = None  # that was read; None: none since it was set
+        self._moved = Moved(None)  # by the version that is read
 
     def __repr__(self) -> str:
         return f"FeedSource({self._log!r})"
@@ -120,10 +124,16 @@ class FeedSource(Source):
                     f"{self.place.topic}: version {here[0]:,} is not there, but {part.version:,} "
                     f"is: {AGAIN}"
                 )
-        self._last = part
-        return Record(
-            _placeholder(part), closes=part.is_last, resolve=lambda names: updates_of(part, names)
-        )
+        if part.part == 0 or last is None:
+            self._moved = Moved(last)
+        moved, self._last = self._moved, part
+
+        def updates(names: Names | None) -> Columns:
+            ids = _ids_of(part, names)
+            moved.add(part, ids)
+            return updates_of(part, ids)
+
+        return Record(_placeholder(part), closes=part.is_last, resolve=updates)
 
     # Finding a version -----------------------------------------------------------------------
 
@@ -234,11 +244,34 @@ def _rows(part: EdgeChanges) -> tuple[Array, Array]:
     return which, again
 
 
-def updates_of(part: EdgeChanges, names: Names | None) -> Columns:
-    """The updates of a part, by ids. names: of the copy; those that the part brings get theirs.
-    Raises IdentityError if they are others there."""
+class Moved:
+    """What the parts of one version make of the number of edges and of the digest, held against
+    what the feed says of both. before: the last part of the version before; None: not known."""
+
+    def __init__(self, before: EdgeChanges | None) -> None:
+        self._before = before
+        self._by_part: dict[int, tuple[int, int]] = {}
+
+    def add(self, part: EdgeChanges, ids: tuple[Array, Array]) -> None:
+        """Count a part, whose ends have these ids. Raises SourceError after the last one, if the
+        version does not lead to what it says."""
+        change, before = part.change, self._before
+        came, went = (int(np.count_nonzero(change == c)) for c in (Change.INSERTED, Change.REMOVED))
+        self._by_part[part.part] = came - went, host_columns.hash_moved(change, *ids)
+        if before is None or not part.is_last:
+            return
+        edges, digest = map(sum, zip(*self._by_part.values(), strict=True))
+        if (before.edges + edges, (before.digest + digest) & _MOST) != (part.edges, part.digest):
+            raise SourceError(
+                f"version {part.version:,}: its changes do not lead to the edges that it is said "
+                f"to have: was a record altered? {AGAIN}"
+            )
+
+
+def updates_of(part: EdgeChanges, ids: tuple[Array, Array]) -> Columns:
+    """The updates of a part, whose ends have these ids."""
     which, again = _rows(part)
-    src, dst = _ids_of(part, names)
+    src, dst = ids
     kind = _KINDS[part.change][which]
     kind[again] = Kind.INSERT
     time = np.zeros(part.rows, np.int64) if part.time is None else part.time
@@ -258,6 +291,8 @@ def updates_of(part: EdgeChanges, names: Names | None) -> Columns:
 
 
 def _ids_of(part: EdgeChanges, names: Names | None) -> tuple[Array, Array]:
+    """Of the ends. names: of the copy; those that the part brings get theirs. Raises IdentityError
+    if they are others there."""
     if names is None:
         return part.src.astype(np.uint32), part.dst.astype(np.uint32)
     if part.names is not None:

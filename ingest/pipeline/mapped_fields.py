@@ -184,8 +184,11 @@ def _optional(reader: RowTopic | TableTopic) -> dict[str, str]:
     else:
         table = reader.reader.table
         fields = table.fields
+        named = fields.named()
         if table.are_vertices:  # which have no weight
-            return {} if fields.time is None else {str(fields.time): "time"}
+            named = {role: name for role, name in named.items() if role in ("source", "time")}
+        # The ends too: where one is NULL, the row is no edge, and of MongoDB any field may lack.
+        return {name: role for role, name in reversed(named.items())}
     if fields is None:
         return {}
     return {name: role for role, name in fields.named().items() if role not in _REQUIRED}

@@ -145,7 +145,7 @@ class RecordDecoder:
         self._vertices = stream.vertices
         topics = TopicReaders(
             settings.records, settings.names, stream.schemas, stream.rows, stream.is_of_one_topic,
-            stream.source.decoder, stream.graph.directed,
+            stream.source.decoder, stream.graph.directed, state.positions,
         )  # fmt: skip
         self.reader = RecordReader(
             topics, state.producers, outputs, self._first, self._check_served

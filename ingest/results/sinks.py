@@ -8,7 +8,8 @@ looked at and holds less than was told, or something else behind it, a new run b
 
     topic       partition 0, so that readers meet results in order. An embedded log and a Kafka take
                 what is sent together in one transaction, so all or none. With Kafka a pipeline that
-                was taken for dead can write no more once another one goes on. A transaction that
+                was taken for dead can write no more once another one goes on; in an embedded log,
+                who finds that another one has written there stops. A transaction that
                 fails, because brokers are away, may have been committed: so the topic is looked at
                 before its results are sent again, for as long as the log has patience. A record
                 that the topic refuses as too large is cut into smaller ones. The topic is for
@@ -39,7 +40,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from lpma.host import sync_data
 
-from ..errors import AwayError, LockedError, PipelineError, RecordError, SourceError
+from ..errors import (
+    AwayError,
+    LockedError,
+    OffsetError,
+    PipelineError,
+    RecordError,
+    SourceError,
+)
 from ..formats.records import decode_record
 from ..formats.replies import decode_dead_letter, decode_reply
 from ..sources.base import Log, LogWriter, Source
@@ -126,6 +134,7 @@ class _Topic(Destination):
         self._before_retry = before_retry
         self._max_bytes = form.max_bytes  # of a record, unless the topic has refused one
         self._own: LogWriter | None = None
+        self._end: dict[Partition, int] = {}  # of an embedded log's topic, once it is known
         self.visible = _visible(log)
         if isinstance(log, LogWriter):
             log.create_topic(topic, 1)
@@ -150,6 +159,8 @@ class _Topic(Destination):
         if not self.visible:
             return None
         with _reader_of(self._log, self._place.topic) as reader:
+            if isinstance(self._log, SqliteLog):
+                self._end = reader.end_offsets()
             return newest_in(reader, self._place, decode or self._form.decode)
 
     def send(self, results: Sequence[Any]) -> None:
@@ -190,7 +201,9 @@ class _Topic(Destination):
             parts = list(self._cut(results)) if refused else results
             values = [self._form.encode(part) for part in parts]
             try:
-                if isinstance(self._log, LogWriter):
+                if isinstance(self._log, SqliteLog):
+                    self._append(self._log, values)
+                elif isinstance(self._log, LogWriter):
                     self._log.produce_parts({self._place: values})
                 else:
                     self._log.produce_many(self._place.topic, values)
@@ -200,6 +213,17 @@ class _Topic(Destination):
                 if parts[largest].pieces <= 1:
                     raise
                 self._max_bytes = len(values[largest]) // 2
+
+    def _append(self, log: SqliteLog, values: Sequence[bytes]) -> None:
+        """Raises LockedError, and writes nothing, if another one has written there."""
+        try:
+            written = log.produce_parts({self._place: values}, at=self._end)
+        except OffsetError:
+            raise LockedError(
+                f"{log.path}: another pipeline writes its {self._form.what} to the topic "
+                f"{self._place.topic!r}: stop it, or name another topic"
+            ) from None
+        self._end = {self._place: written[self._place].stop}
 
     def _cut(self, results: Sequence[Any]) -> Iterator[Any]:
         for _, of_version in groupby(results, attrgetter("version")):

@@ -141,7 +141,7 @@ class _Change(NamedTuple):
 
 class TableRows:
     """The rows of the tables of a stream, by topic, table and key. One thread at a time. directed:
-    whether (u, v) and (v, u) are two edges; where they are one, its ends are in order here.
+    whether (u, v) and (v, u) are two edges; where they are one, so are their rows' sums.
 
     >>> from ingest.state.table_rows import TableRow, TableRows
     >>> rows = TableRows()
@@ -172,15 +172,13 @@ class TableRows:
         place = found if found is not None and not table else (topic, table)
         moved_from = None if found == place else found
         self._changes.append(_Change(place, key, before, moved_from, place not in self._rows))
-        row = row if row is None or self._directed else _in_order(row)
         self._put(place, key, row)
         if moved_from is not None:
             self._put(moved_from, key, None)
-        if row is None:
-            return [] if before is None else [self._sum(before[:2])]
-        if before is None or before[:2] == row[:2]:
-            return [self._sum(row[:2])]
-        return [self._sum(before[:2]), self._sum(row[:2])]
+        changed = [self._ends(each) for each in (before, row) if each is not None]
+        if len(changed) == 2 and changed[0] == changed[1]:
+            del changed[0]
+        return [self._sum(each) for each in changed]
 
     def find(self, topic: str, key: str, table: str = "") -> TableRow | None:
         """The row of that key. Raises RecordError if it is not said which table's it is, and
@@ -203,7 +201,7 @@ class TableRows:
         rows = [row for of_place in cleared.values() for row in of_place.values()]
         for row in rows:
             self._remove(row)
-        return [self._sum(each) for each in dict.fromkeys(row[:2] for row in rows)]
+        return [self._sum(each) for each in dict.fromkeys(map(self._ends, rows))]
 
     def _places(self, topic: str, table: str) -> list[Place]:
         return [place for place in self._rows if place[0] == topic
@@ -259,17 +257,25 @@ class TableRows:
             self._remove(before)
 
     def _add(self, row: TableRow) -> None:
-        ends = row[:2]
+        ends = self._ends(row)
         found = self._sums.get(ends)
         if found is None:
             found = self._sums[ends] = _Rows()
         found.add(row)
 
     def _remove(self, row: TableRow) -> None:
-        found = self._sums[row[:2]]
+        ends = self._ends(row)
+        found = self._sums[ends]
         found.remove(row)
         if not found.count:
-            del self._sums[row[:2]]
+            del self._sums[ends]
+
+    def _ends(self, row: TableRow) -> Ends:
+        """Of an undirected edge in the order that both ways share."""
+        src, dst = ends = row[:2]
+        if self._directed or (isinstance(src, str), src) <= (isinstance(dst, str), dst):
+            return ends
+        return dst, src
 
     def _sum(self, ends: Ends) -> Sum:
         found = self._sums.get(ends)
@@ -303,15 +309,8 @@ class TableRows:
                 found._rows.setdefault(place, {})
                 for key, src, dst, weight, *time in rows:
                     exact = Decimal(weight) if isinstance(weight, str) else float(weight)
-                    row = TableRow(src, dst, exact, *time)
-                    found._put(place, key, row if directed else _in_order(row))
+                    found._put(place, key, TableRow(src, dst, exact, *time))
         return found
-
-
-def _in_order(row: TableRow) -> TableRow:
-    """The same with its ends in the order that both ways of an undirected edge share."""
-    one, other = ((isinstance(end, str), end) for end in row[:2])
-    return row if one <= other else row._replace(src=row.dst, dst=row.src)
 
 
 class _RowsImage(NamedTuple):

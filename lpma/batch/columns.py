@@ -58,8 +58,8 @@ class _Kinds(EnumType):
 class Kind(IntEnum, metaclass=_Kinds):
     """What an operation of a batch is: an update, or, from `EDGE` to `VERTEX`, a query.
 
-    SET is a deletion of the edge and an insertion with the weight at one place in time, never cut
-    apart: the edge then has exactly that weight and the operation's time. With a weight of 0 or
+    SET is a deletion of the edge and an insertion with the weight at one place in time, never
+    cut apart: the edge then has exactly that weight and the operation's time. With a weight of 0 or
     less, for which an insertion leaves an absent edge absent, it is gone.
 
     >>> lpma.Kind.DELETE

@@ -56,6 +56,8 @@ def net_rows(
 
 
 def hash_moved(change: Array, src: Array, dst: Array) -> int:
+    change = np.ascontiguousarray(change, np.uint8)
+    src, dst = (np.ascontiguousarray(ids, np.uint32) for ids in (src, dst))
     return int(_hash_moved(id(change), id(src), id(dst), len(change)))
 
 

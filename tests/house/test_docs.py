@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import os
 import re
@@ -14,11 +15,24 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
+from tests.ingest.service.browser import open_browser
 from tests.support.hidden import VARIABLE, not_brought_by, write_hook
 from tests.support.turns import made_once
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+# What a reader sees cut: text that runs out of its box, where no box around it scrolls.
+CUT = """() => [...document.querySelectorAll(
+    "article h1, article h2, article h3, article p, article dt, article pre, article table, "
+    + "article img, .prev-next-title")].filter(box => {
+  if (!box.clientWidth) return false;
+  const own = box.getBoundingClientRect();
+  const right = own.left + Math.max(own.width, box.scrollWidth);
+  for (let around = box; around !== document.body; around = around.parentElement)
+    if (/auto|scroll/.test(getComputedStyle(around).overflowX)) return false;
+    else if (right > around.getBoundingClientRect().right + 1) return true;
+  return right > innerWidth;
+}).map(box => `${box.tagName} ${box.textContent.slice(0, 40)}`)"""
 NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_copybutton", "sphinx_design")
 README_BYTES = 60_000
 
@@ -147,6 +161,44 @@ def test_every_page_is_in_a_menu(pages: Path) -> None:
     made_by_sphinx = {"genindex.html", "search.html", "py-modindex.html", "index.html"}
     absent = [path for path in written if path.resolve() not in linked]
     assert [str(p.relative_to(pages)) for p in absent if p.name not in made_by_sphinx] == []
+
+
+def test_a_names_page_is_called_by_the_name_and_says_where_it_is(pages: Path) -> None:
+    """The menu has the titles: with their modules, they would be cut in the middle of a word."""
+    written = list((pages / "reference" / "generated").glob("*.html"))
+    assert written
+    for path in written:
+        article = re.sub("<[^>]+>", "", path.read_text("utf-8").partition("<article")[2])
+        name = path.stem.rpartition(".")[2]
+        assert not any(part.startswith("_") for part in path.stem.split(".")), path.stem
+        assert re.search(rf"^{re.escape(name)}#", article.strip(), re.M), path.stem
+        assert path.stem in article, path.stem
+
+
+def test_signatures_are_python(pages: Path) -> None:
+    """A default such as <function f> keeps Sphinx from reading a signature: it is then one line,
+    with the whole path of each type."""
+    wrong = []
+    for path in (pages / "reference" / "generated").glob("*.html"):
+        for shown in re.findall(r'<dt class="sig[^"]*py".*?</dt>', path.read_text("utf-8"), re.S):
+            text = html.unescape(re.sub("<[^>]+>", "", shown))
+            if re.search(r"<\w+|Annotated\[|ForwardRef|~\w", text):
+                wrong.append(f"{path.stem}: {text[:80]}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_nothing_is_cut(pages: Path, chromium: str, width: int) -> None:
+    """On a telephone and on a wide screen: what is wider than the page wraps or scrolls."""
+    cut = []
+    with open_browser(chromium) as browser:
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        for path in sorted(pages.rglob("*.html")):
+            if "_static" not in path.parts:
+                page.goto(path.as_uri(), wait_until="domcontentloaded")
+                name = path.relative_to(pages)
+                cut += [f"{name}: {what}" for what in page.evaluate(CUT)]
+    assert not cut, "\n".join(cut)
 
 
 def test_the_readmes_picture_is_as_drawn(tmp_path: Path) -> None:

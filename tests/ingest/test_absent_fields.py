@@ -196,6 +196,22 @@ def test_a_column_that_is_null_in_every_row_stops_a_new_stream(
         assert good.run("end") == 3
 
 
+def test_a_field_that_no_document_of_mongodb_has_is_told(
+    log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is read as one in which it is NULL, also where it is an end."""
+    monkeypatch.setattr(mapped_fields, "JUDGED", 3)
+    source = {"connector": "mongodb"}
+    for id in range(3):
+        value = {"op": "c", "after": json.dumps({"_id": id, "a": 1, "bee": 2}), "source": source}
+        log.produce("updates", json.dumps(value).encode(), key=b'{"id": "%d"}' % id)
+    table = ingest.Debezium(ingest.Fields("a", "b"), on_repeat="sum")
+    with ingest.Pipeline(log, lpma.Graph(device="cpu"), records=table) as stream:
+        stream.run("end")
+        assert not stream.outputs.kept
+        assert stream.stats.absent_fields == {"updates: b": 3}
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_table_that_has_begun_says_that_no_event_has_its_time(
     log: ingest.SqliteLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,

@@ -484,3 +484,23 @@ def test_a_new_stream_where_another_one_was_told_says_so(log: SqliteLog, kind: s
             assert publisher.begun == why
             pipeline.run("end")
         log.seek(log.first_offsets())
+
+
+@pytest.mark.parametrize("kind", ["results", "changes"])
+def test_two_pipelines_that_write_one_topic(tmp_path: Path, kind: str) -> None:
+    """The one that comes second stops, before it has written."""
+    with SqliteLog(tmp_path / "log") as log, SqliteLog(tmp_path / "other") as other:
+        for each in (log, other):
+            produce(each, *EDGES)
+        given: list[Given] = [{"results": None, "changes": None, kind: log} for _ in range(2)]
+        with pipeline_of(log, tmp_path / "c1", **given[0]) as first:
+            with pipeline_of(other, tmp_path / "c2", **given[1]) as second:
+                first.step()
+                first.step()
+                with pytest.raises(LockedError, match=r"another pipeline writes its .*: stop it"):
+                    second.run("end")
+            first.run("end")
+        with SqliteLog(log.path, [kind]) as reader:
+            decode = ingest.decode_result if kind == "results" else ingest.decode_changes
+            runs = {decode(record.value).run for record in reader.poll(10**6)}  # type: ignore[arg-type]
+    assert len(runs) == 1

@@ -108,7 +108,7 @@ class Row(NamedTuple):
 class Event(NamedTuple):
     """What a record says. op: of Debezium, or "s" for a flattened record that may be an insertion
     or an update; "x" for a tombstone. time: in ms, of the event, if that is mapped. table: of whose
-    row, where the event says it."""
+    row, where the event says it. remembered: as `table_row` gave the row before."""
 
     op: str
     key: Row | None
@@ -118,6 +118,7 @@ class Event(NamedTuple):
     source: Row | None = None
     time: int | None = None
     table: str = ""
+    remembered: tuple[Name, Name, float | Decimal, int | None] | None = None
 
     @property
     def connector(self) -> str:
@@ -237,13 +238,14 @@ def _row(data: bytes | None, types: Types) -> Row | None:
 class ChangeReader:
     """Reads the change events of one topic. table: how; names: whether vertices go by names. topic:
     its name; is_alone: whether nothing else is read into the graph. directed: whether (u, v) and
-    (v, u) are two edges."""
+    (v, u) are two edges. has_partitions: whether the topic has several."""
 
     def __init__(
         self, table: Debezium, names: bool, topic: str = "", is_alone: bool = False,
-        directed: bool = True,
+        directed: bool = True, has_partitions: bool = False,
     ) -> None:  # fmt: skip
         self.table = table.of_topic()
+        self._has_partitions = has_partitions
         self._one_way = directed or table.are_vertices
         self.names = names
         fields = self.table.fields
@@ -467,6 +469,7 @@ class ChangeReader:
                 "such records out with skipped.operations=t",
                 "unserved",
             )
+        self.check_order()
         if not self.is_alone or self.is_of_another_table(event):
             raise RecordError(
                 "the table was truncated, and which edges of the graph came from it cannot be "
@@ -476,6 +479,17 @@ class ChangeReader:
                 "unserved",
             )
         return decode_update({"kind": "expire", "time": LAST_TIME}, self.names)
+
+    def check_order(self) -> None:
+        """Raise RecordError if it cannot be known which rows came before a truncation."""
+        if self._has_partitions:
+            raise RecordError(
+                "the table was truncated, and its topic has several partitions, of which rows that "
+                "came later may be read before: a table that is truncated needs a topic of one "
+                "partition. Start anew, from a snapshot; Debezium leaves such records out with "
+                "skipped.operations=t",
+                "unserved",
+            )
 
     def is_of_another_table(self, event: Event) -> bool:
         """Whether the topic's name does not end with the table's, so that several may be in it."""
@@ -519,7 +533,7 @@ class ChangeReader:
             others = (None if self.table.are_vertices else self.weight,
                       None if self.event_unit else self.time)  # fmt: skip
             names = names + [str(name) for name in others if name is not None]
-        if row is None:
+        if row is None or event.connector == "mongodb":  # whose fields may be absent
             return
         for name in names:
             if row.get(name) is UNSET:
@@ -527,28 +541,37 @@ class ChangeReader:
 
     def edge(self, row: Row, event: Event) -> Edge | None:
         """The edge that a row is; None if an end is NULL. Raises RecordError."""
-        src = self._end(row, str(self.source), event)
+        src = self._read(row, str(self.source), event, 0, vertex_of)
         dst = None
         if not self.table.are_vertices:
-            dst = self._end(row, str(self.target), event)
+            dst = self._read(row, str(self.target), event, 1, vertex_of)
         if src is None or (dst is None and not self.table.are_vertices):
             return None
         if self.weight is None or self.table.are_vertices:
             return Edge(src, dst)
-        name = str(self.weight)
-        value = self._column(row, name, event)
         read = exact_weight_of if self.table.on_repeat == "sum" else weight_of
-        untyped = None if row.types is NO_TYPES else UNNAMED
-        return Edge(src, dst, _said(name, read, value, row.types.get(name, untyped)))
+        return Edge(src, dst, self._read(row, str(self.weight), event, 2, read))
 
-    def _end(self, row: Row, name: str, event: Event) -> Any:
-        return _said(name, vertex_of, self._column(row, name, event), row.types.get(name))
+    def _read(self, row: Row, name: str, event: Event, place: int, read: Callable[..., Any]) -> Any:
+        """What `read` gives of a column of `after`; of one that is nowhere in the event, what is
+        remembered in this place. Raises RecordError."""
+        try:
+            value = self._column(row, name, event)
+        except Unknown:
+            if event.remembered is None:
+                raise
+            return event.remembered[place]
+        untyped = None if row.types is NO_TYPES else UNNAMED
+        return _said(name, read, value, row.types.get(name, untyped))
 
     def _column(self, row: Row, name: str, event: Event) -> Any:
         """A column of `after`. One that is not in the log is looked up in the key, and in `before`.
-        Raises RecordError."""
+        A field that a document of MongoDB does not have is NULL: others may have it. Raises
+        RecordError."""
         value = row.get(name)
         if value is UNSET:
+            if event.connector == "mongodb":
+                return None
             raise RecordError(_no_such_column(name, row))
         if not is_unavailable(value):
             return value
@@ -575,6 +598,8 @@ class ChangeReader:
         for end in self._ends_in_order:
             for row in rows:
                 value = row.get(end)
+                if value is UNSET and row is event.before and event.connector == "mongodb":
+                    value = None
                 if value is not UNSET and not is_unavailable(value):
                     found.append(_said(end, vertex_of, value, row.types.get(end)))
                     break
@@ -605,6 +630,8 @@ class ChangeReader:
         Debezium put where a value is not known. An update of Postgres has no such `before`."""
         if event.op == "u" and event.connector not in ("mysql", "mariadb"):
             return False
+        if event.connector == "mongodb":  # a pre-image is the whole document
+            return False
         if event.key is None:
             return any(before.get(end) is None for end in self.ends)
         columns = event.key.columns()
@@ -629,16 +656,16 @@ class ChangeReader:
             return None
         if self.event_unit is not None:
             return event.time
-        row = event.after or event.before
-        if row is None:
-            return None
         name = str(self.time)
-        value = row.get(name)
-        if value is UNSET and event.after is not None:
-            raise RecordError(_no_such_column(name, row))
-        if value is UNSET or is_unavailable(value):
+        if event.after is not None:
+            return self._read(event.after, name, event, 3, self._time_of)
+        value = UNSET if event.before is None else event.before.get(name)
+        if event.before is None or value is UNSET or is_unavailable(value):
             return None
-        return _said(name, lambda v, t: time_of(v, self.unit, t), value, row.types.get(name))
+        return _said(name, self._time_of, value, event.before.types.get(name))
+
+    def _time_of(self, value: Any, said: ColumnType | None) -> Any:
+        return time_of(value, self.unit, said)
 
 
 NO_SCHEMA: Mapping[str, Types] = {}

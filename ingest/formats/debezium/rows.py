@@ -61,9 +61,10 @@ class ChangeRows:
     are remembered, for their sums."""
 
     def __init__(
-        self, table: Debezium, names: bool, topic: str, is_alone: bool, directed: bool = True
-    ) -> None:
-        self.reader = reader = ChangeReader(table, names, topic, is_alone, directed)
+        self, table: Debezium, names: bool, topic: str, is_alone: bool, directed: bool = True,
+        has_partitions: bool = False,
+    ) -> None:  # fmt: skip
+        self.reader = reader = ChangeReader(table, names, topic, is_alone, directed, has_partitions)
         fields = reader.table.fields
         self._forms: list[_Form] = []
         self._keys = _Keys(reader)

@@ -10,7 +10,7 @@ from ...formats.debezium.rows import ChangeRows
 from ...registry.envelope import Envelope
 from ...registry.schemas import Schemas
 from ...state.table_rows import TableRows
-from ...types import Polled, Record
+from ...types import Partition, Polled, Record
 from .base import DecodedTopic, TopicReader
 from .rows import RowTopic
 from .tables import SummedTableTopic, TableTopic
@@ -20,7 +20,7 @@ class TopicReaders:
     """records, names: as `RecordSettings` has them. schemas: of records in Confluent's envelope;
     None: these are not read. rows: of tables; None: none are remembered. is_alone: whether all
     updates come from one topic. decode: reads every record, as `Source.decoder`; None: `records`
-    says how. directed: whether (u, v) and (v, u) are two edges.
+    says how. directed: whether (u, v) and (v, u) are two edges. partitions: that are read.
 
     skipped: records of Debezium that are about no row."""
 
@@ -33,7 +33,9 @@ class TopicReaders:
         is_alone: bool = False,
         decode: Callable[[bytes], Record] | None = None,
         directed: bool = True,
+        partitions: Iterable[Partition] = (),
     ) -> None:
+        self._partitions = Counter(partition.topic for partition in partitions)
         self.names, self.schemas, self._directed = names, schemas, directed
         self.skipped: Counter[str] = Counter()
         self._records, self._rows, self._is_alone, self._decode = records, rows, is_alone, decode
@@ -53,7 +55,9 @@ class TopicReaders:
         if not isinstance(records, Debezium):
             fields = records if isinstance(records, Fields) else None
             return RowTopic(fields, self.names, Envelope(self.schemas, fields))
-        changes = ChangeRows(records, self.names, topic, self._is_alone, self._directed)
+        changes = ChangeRows(
+            records, self.names, topic, self._is_alone, self._directed, self._partitions[topic] > 1
+        )
         envelope = Envelope(self.schemas, records.fields, of_table=True)
         if not changes.remembers:
             return TableTopic(changes, envelope, self.skipped)

@@ -89,10 +89,14 @@ class SummedTableTopic(TableTopic):
         self._remembered.revert()
 
     def _read(self, event: Event) -> tuple[Record, int]:
-        reader, rows, topic = self.reader, self._remembered, self._topic
+        reader, rows, topic, table = self.reader, self._remembered, self._topic, event.table
+        key = None
+        if event.op != "t":
+            key = reader.row_key(event)
+            event = event._replace(remembered=rows.find(topic, key, table))
         time = reader.time_ms(event)
-        table = event.table
-        if event.op == "t":
+        if key is None:
+            reader.check_order()
             if reader.is_of_another_table(event) or (
                 reader.is_alone and not rows.has_others(topic, table)
             ):
@@ -101,7 +105,7 @@ class SummedTableTopic(TableTopic):
                 return record, 1
             sums = rows.clear(topic, table)
         else:
-            key, row = reader.row_key(event), reader.table_row(event)
+            row = reader.table_row(event)
             sums = rows.change(topic, key, None if row is None else TableRow(*row), table)
         try:
             return reader.summed(sums, time), 1

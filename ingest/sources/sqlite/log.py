@@ -213,9 +213,11 @@ class SqliteLog(Closing, Log, LogWriter):
         self,
         parts: Mapping[Partition, Sequence[bytes | None]],
         keys: Mapping[Partition, Sequence[bytes | None]] | None = None,
+        at: Mapping[Partition, int] | None = None,
     ) -> dict[Partition, range]:
         """As `produce_many`, to several partitions in one transaction: a reader sees all of it or
-        nothing. It is read in the order of `parts`."""
+        nothing. It is read in the order of `parts`. at: the offsets at which some of them end, as
+        far as the caller knows; raises OffsetError if another one has written there since."""
         keyed = bool(keys)
         for partition, values in parts.items():
             for value in values:
@@ -236,6 +238,11 @@ class SqliteLog(Closing, Log, LogWriter):
             marks = "?, ?, ?, ?, ?" if keyed else "?, ?, ?, ?"
             for partition, values in parts.items():
                 key, _, start = bounds_of(run, *partition)
+                if at is not None and at.get(partition, start) != start:
+                    raise OffsetError(
+                        f"{partition.topic}/{partition.number}: ends at {start:,}, not at "
+                        f"{at[partition]:,}: another one has written there"
+                    )
                 offsets = range(start, start + len(values))
                 own = (keys or {}).get(partition) or [None] * len(values)
                 rows = (

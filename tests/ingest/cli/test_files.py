@@ -37,9 +37,6 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-FAILS = {"load": 1, "ingest": 3}  # the status that each ends with
-
-
 def saving(command: str, source: Path, store: Path, *options: object) -> list[object]:
     """A command that makes a store of a file. `--columns` is an option of `load` alone."""
     if command == "ingest" and "--columns" in options:
@@ -55,13 +52,13 @@ def test_nothing_loaded_is_a_failure_and_nothing_is_written(
     before = set(tmp_path.iterdir())
     more = ["-c", tmp_path / "state"] if command == "ingest" else []
     dense = [*more, "--no-names"]
-    said = run(*saving(command, own, tmp_path / "g.lpma", *dense), status=FAILS[command]).stderr
+    said = run(*saving(command, own, tmp_path / "g.lpma", *dense), status=1).stderr
     assert "left out 2 bad lines (src: not an integer of 64 bits: 2)" in said
     assert "--names" in said
     assert "alice,bob" in said
     for text in ("", "# nothing\n"):
         own.write_text(text)
-        said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=FAILS[command]).stderr
+        said = run(*saving(command, own, tmp_path / "g.lpma", *more), status=1).stderr
         assert "it holds no edge" in said
     assert set(tmp_path.iterdir()) == before
     assert run("run", "core", own, "--no-names", status=1).stderr
@@ -195,12 +192,12 @@ def test_json_lines(tmp_path: Path, command: str, name: str) -> None:
     assert (edge["weight"], edge["time"]) == (4, 9)
     (edge,) = document("query", "edge", store, "ann", '"5"')["results"]
     assert (edge["found"], edge["weight"]) == (True, 1)
-    said = run(*saving(command, path, store, *FIELDS, "--no-names"), status=FAILS[command]).stderr
+    said = run(*saving(command, path, store, *FIELDS, "--no-names"), status=1).stderr
     assert "nothing was loaded" in said
     assert "--names" in said
     more = ("--source", "user", "--target", "item", "--weight", "n")
     assert document(*saving(command, path, store, *more))["operations"] == 3
-    run(*saving(command, path, store, "--columns", "src dst"), status=FAILS[command])
+    run(*saving(command, path, store, "--columns", "src dst"), status=1)
 
 
 def test_json_lines_resume_without_being_told_again(tmp_path: Path) -> None:
@@ -228,7 +225,7 @@ def test_json_lines_with_times_in_a_unit(tmp_path: Path, unit: str) -> None:
 
 def test_fields_of_a_file_without_json_are_its_columns(own: Path, tmp_path: Path) -> None:
     for command in (("load", own, tmp_path / "g"), ("ingest", own, "--save", tmp_path / "g")):
-        told = run(*command, *FIELDS, status=FAILS[command[0]]).stderr
+        told = run(*command, *FIELDS, status=1).stderr
         assert "no column 'user' for the source: the columns are 'from', 'to'" in told
         assert not (tmp_path / "g").exists()
     default = ("--set", "fields.default_weight=2")
@@ -260,9 +257,7 @@ def test_other_files_are_named(tmp_path: Path, kind: str, name: str) -> None:
         content = gzip.compress(content)
     path.write_bytes(content)
     for command in ("load", "ingest"):
-        said = run(
-            *saving(command, path, tmp_path / "g.lpma", "--names"), status=FAILS[command]
-        ).stderr
+        said = run(*saving(command, path, tmp_path / "g.lpma", "--names"), status=1).stderr
         assert message in said
         assert str(path) in said
     assert sorted(p.name for p in tmp_path.iterdir()) == [name]

@@ -81,6 +81,26 @@ def test_a_copy_is_served_to_be_read_alone(log: Path, tmp_path: Path) -> None:
         wait_for(lambda: version() == 2)
 
 
+def test_its_checkpoints_are_taken_as_often_as_is_said(log: Path, tmp_path: Path) -> None:
+    run("ingest", log, "-c", tmp_path / "w", "--changes-topic", "changes", "--batch-size", 3)
+    often = "--set", "checkpoints.operations=1", "--set", "checkpoints.keep=1d=7"
+    run("replica", log, "-c", tmp_path / "r", "--once", *often)
+    (taken,) = (one for one in (tmp_path / "r").glob("checkpoint-*") if one.name.endswith("1"))
+    assert taken.is_dir()
+    config = tmp_path / "often.toml"
+    config.write_text("[checkpoints]\noperations = 1\n")
+    run("replica", log, "-c", tmp_path / "of", "--once", "--config", config)
+    refused = run("replica", log, "--once", "--save", tmp_path / "s.lpma", *often, status=2)
+    assert "needed by checkpoints.interval" in " ".join(refused.stderr.split())
+    for command, example in (
+        ("replica", "checkpoints.interval=300"), ("serve", "serve.insecure=true"),
+        ("ingest", "records.late=reject"),
+    ):  # fmt: skip
+        assert example in "".join(run(command, "--help").stdout.replace("│", "").split())
+    refused = run("serve", tmp_path / "s.lpma", "--set", "records.late=reject", status=2)
+    assert "the table is serve" in " ".join(refused.stderr.replace("│", " ").split())
+
+
 @pytest.mark.parametrize(("options", "said", "status"), [
     (["--once"], "nothing would remain", 2),
     (["-c", "r", "--topic", "updates", "--once"], "holds no feed yet", 1),

@@ -173,3 +173,31 @@ def test_a_topic_that_has_another_use_is_refused(log: SqliteLog) -> None:
 def test_a_cluster_publishes_no_feed(log: SqliteLog, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="changes: each shard has versions of its own"):
         ingest.Cluster(log.path, 2, checkpoint=tmp_path / "c", changes=log)
+
+
+@pytest.mark.parametrize(("names", "was", "now"), [
+    (False, '"inserted"', '"changed"'), (False, '"inserted"', '"removed"'),
+    (False, '"edges":4', '"edges":3'), (False, '"src":[9]', '"src":[8]'),
+    (True, '"src":["9"]', '"src":["3"]'), (True, '"inserted"', '"removed"'),
+])  # fmt: skip
+def test_an_altered_record_is_refused_and_not_applied(
+    log: SqliteLog, tmp_path: Path, names: bool, was: str, now: str
+) -> None:
+    log.delete_topic("updates")
+    log.create_topic("updates")
+    for u, v in ((1, 2), (2, 3), (3, 4), (9, 3)):
+        ends: Any = {"src": [str(u)], "dst": [str(v)]} if names else {"src": [u], "dst": [v]}
+        log.produce("updates", ingest.encode_updates(**ends, time=[5], names=names))
+    path = tmp_path / "feed"
+    with Pipeline(log, lpma.Graph(device="cpu", names=names), names=names, changes=path,
+                  batch_size=1, batch_interval=1e6) as pipeline:  # fmt: skip
+        pipeline.run("end")
+    lines = path.read_text().splitlines()
+    assert was in lines[-1]
+    path.write_text("\n".join([*lines[:-1], lines[-1].replace(was, now), ""]))
+    with (
+        pytest.raises(SourceError, match=r"version 4: .* was a record altered\? start again"),
+        ingest.follow(path, device="cpu") as copy,
+    ):
+        copy.run("end")
+    assert copy.graph.version < 4

@@ -157,8 +157,10 @@ def test_what_is_missing_is_said(table: Debezium, value: bytes, key: bytes, says
 
 @pytest.mark.parametrize("column", ["who", "w"])
 @pytest.mark.parametrize("is_flat", [False, True])
-def test_a_sum_is_no_remedy_for_a_value_that_is_not_in_the_log(column: str, is_flat: bool) -> None:
-    """What is remembered are rows, and this is a row of which a column is not known."""
+def test_a_sum_takes_a_value_that_is_not_in_the_log_of_the_row_before(
+    column: str, is_flat: bool
+) -> None:
+    """Where none is remembered, it is not known."""
     row = {**ROW, column: UNAVAILABLE}
     reader = ChangeReader(Debezium(BY_ID.fields, on_repeat="sum"), False, "follows", is_alone=True)
     told = json.dumps({**row, "__op": "u"}).encode() if is_flat else event("u", None, row)
@@ -167,6 +169,9 @@ def test_a_sum_is_no_remedy_for_a_value_that_is_not_in_the_log(column: str, is_f
     with pytest.raises(RecordError, match=f"^{column}: .*REPLICA IDENTITY FULL") as raised:
         reader.table_row(found)
     assert "on_repeat" not in str(raised.value)
+    known = found._replace(remembered=(5, 6, 7.0, 8))
+    expected = (5, 2, 0.5, 9) if column == "who" else (1, 2, 7.0, 9)
+    assert reader.table_row(known) == expected
 
 
 @pytest.mark.parametrize("text", ["", "NaN", "Infinity", "1,5", "AfQ"])
@@ -238,6 +243,52 @@ def test_rows_of_mongodb_are_text() -> None:
     by_key = Debezium(Fields("_id.a", "_id.b"))
     key = json.dumps({"id": '{"a": 1, "b": 2}'}).encode()
     assert read(by_key, event("d", None, None, source=source), key) == [(DELETE, 1, 2, None, None)]
+
+
+WHOLE = {"_id": 1, "who": 1, "whom": 2, "w": 0.5, "at": 9}
+
+
+@pytest.mark.parametrize("repeat", ["last", "sum"])
+@pytest.mark.parametrize(
+    ("op", "before", "lacking", "expected"),
+    [
+        ("u", WHOLE, "whom", [(DELETE, 1, 2, None, 9)]),
+        ("u", WHOLE, "w", [(SET, 1, 2, 1.0, 9)]),
+        ("u", WHOLE, "at", [(SET, 1, 2, 0.5, None)]),
+        ("c", None, "who", []),
+        ("d", {"_id": 1, "who": 1}, None, []),
+        ("d", {"_id": 1}, None, []),
+        ("d", {**WHOLE, "who": 0}, None, [(DELETE, 0, 2, None, 9)]),
+    ],
+)
+def test_a_field_that_a_document_of_mongodb_lacks_is_null(
+    repeat: Any, op: str, before: Any, lacking: str | None, expected: Operations
+) -> None:
+    after = {name: value for name, value in WHOLE.items() if name != lacking}
+    value = event(op, *(row and json.dumps(row) for row in (before, after if lacking else None)),
+                  source={"connector": "mongodb"})  # fmt: skip
+    table = Debezium(BY_ID.fields, on_repeat=repeat)
+    key = b'{"id": "1"}'
+    if repeat == "last":
+        assert read(table, value, key) == expected
+        return
+    reader = ChangeReader(table, False, "follows", is_alone=True)
+    found = reader.event(value, key)
+    assert not isinstance(found, Skipped)
+    sets = [(*of[1:4], of[4]) for of in expected if of[0] is SET]
+    assert reader.table_row(found) == (sets[0] if sets else None)
+
+
+@pytest.mark.parametrize("op", ["c", "u"])
+def test_a_time_that_is_not_in_the_log_is_that_of_before(op: str) -> None:
+    row = {**ROW, "at": UNAVAILABLE}
+    key = b'{"id": 7}'
+    assert read(BY_ID, event(op, ROW, row), key) == [(SET, 1, 2, 0.5, 9)]
+    assert by_columns(BY_ID, [event(op, ROW, row)], [key]) == [None]
+    before = {name: value for name, value in ROW.items() if name != "at"}
+    for known in (None if op == "c" else before, {**ROW, "at": UNAVAILABLE}):
+        with pytest.raises(RecordError, match="at: the value did not change, and is not in the l"):
+            read(BY_ID, event(op, known, row), key)
 
 
 def test_tables_of_vertices() -> None:
