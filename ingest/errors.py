@@ -77,8 +77,9 @@ class PipelineError(IngestError, RuntimeError):
 
 class AllRecordsBad(PipelineError):
     """The first records of a stream that begins are all bad, or none has a field that the mapping
-    names: the setting `stop_if_first_bad`. No checkpoint and no dead letter is left. `absent`: says
-    which field, and what they have; "" where they are bad."""
+    names, or they are Debezium's change events and read as plain rows: the setting
+    `stop_if_first_bad`. No checkpoint and no dead letter is left. `absent`: says which field, and
+    what they have, or that they are such events; "" where they are bad."""
 
     def __init__(self, text: str, absent: str = "") -> None:
         super().__init__(text)

@@ -5,7 +5,7 @@
            | serve | service error | kept | not kept | restored
            | group not told | group told
            | results begin anew | other unit | field absent | schemas unknown
-           | sums beside others                                            and its fields
+           | sums beside others | changes unread                           and its fields
 
 An event is the message of its log record. Any formatter prints it as words; `JsonLines` prints
 one JSON object a line. Without a handler, nothing is printed.

@@ -19,6 +19,7 @@ from lpma.pma.counters import Unchanged
 from .arguments import by_name
 from .errors import PipelineError, UnknownSetting
 from .fields import (
+    Debezium,
     Fields,
     Records,
     checked_records,
@@ -163,10 +164,13 @@ class RecordSettings:
                 has, now = _told(name, value), _told(name, given[name])
                 found = "; ".join(differences(value, given[name]))
                 found = found or f"is {now}, but the checkpoint was taken with {has}"
-                raise PipelineError(
-                    f"{name} {found}, which a resume cannot change: leave it out, or start a new "
-                    "checkpoint"
-                )
+                advice = "leave it out, or start a new checkpoint"
+                if name == "records" and _reads_tables(value):
+                    advice += (
+                        " from a new snapshot of the table; where a column was renamed, Kafka "
+                        "Connect's transform ReplaceField can keep the old name"
+                    )
+                raise PipelineError(f"{name} {found}, which a resume cannot change: {advice}")
         return own
 
     def to_json(self) -> dict[str, Any]:
@@ -318,6 +322,12 @@ def declared() -> dict[str, tuple[Any, Meta]]:
 def numbers() -> dict[str, Meta]:
     """The settings that are numbers, and their limits."""
     return {name: meta for name, (_, meta) in declared().items() if meta.ge is not None}
+
+
+def _reads_tables(records: Records) -> bool:
+    """Whether some topic holds changes of a table."""
+    each = records.values() if isinstance(records, Mapping) else (records,)
+    return any(isinstance(one, Debezium) for one in each)
 
 
 def _told(name: str, value: Any) -> str:

@@ -64,6 +64,7 @@ SOURCE, SERVERS, TOPICS = "source.path", "kafka.servers", "kafka.topics"
 CONFIG, SET = "--config", "--set"
 COMMENT_WIDTH = 90
 NAMES = "records.names"  # what --ids said, until the next release
+_NUMBERED = re.compile(r"\[(\d+)\](.*)")
 _UNKNOWN = re.compile("Object contains unknown field `(.*)`")
 _GIVEN = ("COMMANDLINE", "ENVIRONMENT")  # sources of a parameter
 # Of two tables or keys, the one that the command line names leaves no room for the other.
@@ -384,7 +385,7 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         return found if entry.check is None else entry.check(found)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
-        key = entry.key + place.rstrip("`")
+        key = entry.key + _by_name(value, place.rstrip("`"))
         if isinstance(error.__cause__, FieldsError) and error.__cause__.field:
             key += f".{error.__cause__.field}"
         if unknown := _UNKNOWN.fullmatch(what):
@@ -403,11 +404,27 @@ def _value(path: Path, entry: Entry, value: Any) -> Any:
         raise _wrong(path, f"{entry.key}: {error.message}") from None
 
 
+def _by_name(value: Any, place: str) -> str:
+    """A place within a value, where the number of a table in a list, from 0, gives way to the name
+    that the table has; that of anything else counts from 1."""
+    found = _NUMBERED.fullmatch(place)
+    if found is None or not isinstance(value, list) or int(found[1]) >= len(value):
+        return place
+    part = value[int(found[1])]
+    name = part.get("name") if isinstance(part, dict) else None
+    if not (isinstance(name, str) and name):
+        name = f"number {int(found[1]) + 1}"
+    return f"[{name}]{found[2]}"
+
+
 def _with_kinds(path: Path, place: str, value: Any) -> Any:
     """A value, in which `kinds` of mappings of fields, where they are written as an option has
     them, are tables. Raises typer.BadParameter."""
     if isinstance(value, list):
-        return [_with_kinds(path, f"{place}[{at}]", part) for at, part in enumerate(value)]
+        return [
+            _with_kinds(path, place + _by_name(value, f"[{at}]"), part)
+            for at, part in enumerate(value)
+        ]
     if isinstance(value, dict):
         return {key: _with_kinds(path, f"{place}.{key}", its) for key, its in value.items()}
     if not (isinstance(value, str) and place.endswith(".kinds")):

@@ -43,10 +43,15 @@ _IN_OPTIONS = {  # what the library advises of Python, and what helps on the com
     "(ms, s, m, h, d, w), a timedelta, a whole": "(ms, s, m, h, d, w), a whole",
     "make the graph with predecessors=True": "load or ingest the edges anew with --predecessors",
     "make it with times=True": "leave out --no-times, or graph.times",
+    "read them with records=Debezium(Fields(…))": "add --format debezium",
     "only with names=True": "only with --names",
     "names=True takes others": "--names takes others",
 }
 
+# A setting of how records are read, in Python: its option.
+_SETTING = re.compile(
+    r"(?:(?:Fields|Debezium)\(…, )?\b(time_unit|on_repeat|on_tombstone)=[\"'](\w+)[\"']\)?"
+)
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)( ?)")
 
 _moved: ContextVar[dict[str, str]] = ContextVar("moved")  # options that are keys in a command
@@ -102,6 +107,7 @@ def in_options(text: str) -> str:
     Python, or an option that is a key of the file in the command that runs."""
     for advised, option in _IN_OPTIONS.items():
         text = text.replace(advised, option)
+    text = _SETTING.sub(lambda said: f"--{said[1].replace('_', '-')} {said[2]}", text)
     moved = _moved.get({})
 
     def as_key(match: re.Match[str]) -> str:
@@ -127,8 +133,8 @@ def _expected() -> tuple[type[Exception], ...]:
 def telling_in_json(asked: bool) -> Iterator[None]:
     """Within, if `asked`, stderr gets JSON lines and nothing else: events, what other code
     prints there, and, as the event "failed", what ends the command with exit status 1 or
-    INTERRUPTED. Otherwise it gets a line when an outage of the brokers begins and when it is
-    over."""
+    INTERRUPTED. Otherwise it gets a line when an outage of the brokers or of the schema registry
+    begins and when it is over."""
     if not asked:
         with telling_outages():
             yield
@@ -157,9 +163,9 @@ def telling_in_json(asked: bool) -> Iterator[None]:
 
 @contextmanager
 def telling_outages() -> Iterator[None]:
-    """Within, stderr gets a line when an outage of the brokers begins and when it is over, for
-    what events advise, as of a field that no record has, and for a bug that leaves a request of
-    HTTP without an answer."""
+    """Within, stderr gets a line when an outage of the brokers or of the schema registry begins
+    and when it is over, for what events advise, as of a field that no record has, and for a bug
+    that leaves a request of HTTP without an answer."""
     from ..events import LOGGER
 
     handler = _Outages(logging.WARNING)
@@ -194,15 +200,16 @@ class _Outages(logging.Handler):
         if isinstance(event, Event) and event.name == "service error":
             self._bug(record)
         if isinstance(event, Event) and "advice" in event.fields:
-            print(f"lpma: {event.fields['advice']}", file=sys.stderr, flush=True)
+            print(f"lpma: {in_options(event.fields['advice'])}", file=sys.stderr, flush=True)
         if not isinstance(event, Event) or not event.name.startswith("outage"):
             return
-        place, fields = event.fields["bootstrap"], event.fields
+        fields = event.fields
+        place = f"{fields['service']} at {fields['bootstrap']}"
         if event.name == "outage":
             patience = f" for {fields['patience_s']:g} s" if "patience_s" in fields else ""
-            text = f"Kafka at {place} fails, tried again{patience}: {fields['error']}"
+            text = f"{place} fails, tried again{patience}: {fields['error']}"
         else:
-            text = f"Kafka at {place} is back, after {fields['seconds']:g} s"
+            text = f"{place} is back, after {fields['seconds']:g} s"
         print(f"lpma: {text}", file=sys.stderr, flush=True)
 
 

@@ -83,7 +83,10 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 self.fields.of_topic()
         except FieldsError as error:
             raise FieldsError(str(error), f"fields.{error.field}") from None
-        _ = self.records  # PipelineError where it makes no sense
+        try:
+            _ = self.records
+        except PipelineError as error:
+            raise PipelineError(f"{self.name}: {error}") from None
 
     @property
     def records(self) -> Fields | Debezium | None:
@@ -180,8 +183,8 @@ class EndpointOptions:
 
     def registry(self, origin: Origin) -> dict[str, Any]:
         """The setting of the schema registry, if one was given. Raises typer.BadParameter."""
-        if self.schema_registry is not None and not origin.is_log:
-            raise typer.BadParameter("a file has no schemas", param_hint="--schema-registry")
+        if self.schema_registry is not None:
+            origin.check_log("a file has no schemas", "--schema-registry")
         registry = schema_registry(
             self.schema_registry, self.registry_config, self.registry_settings
         )
@@ -191,11 +194,11 @@ class EndpointOptions:
         """Raise typer.BadParameter if what leaves cannot go where it was to."""
         replies, letters = self.reply_topics, self.dead_letter_topic
         own = [topic for topic in (self.results_topic, self.changes_topic) if topic is not None]
-        if (replies or letters or own) and not origin.is_log:
-            raise typer.BadParameter(
+        if replies or letters or own:
+            origin.check_log(
                 "a file takes no replies, no dead letters, no results and no edge feed: "
                 "--results-file, --changes-file",
-                param_hint="SOURCE",
+                "SOURCE",
             )
         written = {*(replies or ()), *filter(None, (letters, *own))}
         if both := written & set(origin.read):
@@ -294,12 +297,11 @@ class RecordOptions(FileOptions):
                 option = next(iter(said)).replace("_", "-")
                 raise typer.BadParameter("needs --format debezium", param_hint=f"--{option}")
             return None
-        if not origin.is_log:
-            raise typer.BadParameter(
-                "debezium: is read from Kafka and from an embedded log: put the lines of a file "
-                "into one, with ingest.SqliteLog(path).produce_many(topic, lines)",
-                param_hint="--format",
-            )
+        origin.check_log(
+            "debezium: is read from Kafka and from an embedded log: put the lines of a file "
+            "into one, with ingest.SqliteLog(path).produce_many(topic, lines)",
+            "--format",
+        )
         try:
             return Debezium(self.fields() or Fields(), **said)
         except PipelineError as error:

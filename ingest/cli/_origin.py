@@ -62,8 +62,8 @@ class Origin:
         if str(self.path).startswith("kafka:"):
             where = str(self.path).removeprefix("kafka:").strip("/")
             raise typer.BadParameter(f"a topic is read with --kafka {where}", param_hint="SOURCE")
-        if self.topics and not self.is_log:
-            raise typer.BadParameter("a file has no topics", param_hint="--topic")
+        if self.topics:
+            self.check_log("a file has no topics", "--topic")
         said = self.file.said(of_fields=False)
         if self.is_log and (said is not None or self.rate is not None):
             raise typer.BadParameter(f"a log has no {said or 'file.rate'}", param_hint="SOURCE")
@@ -81,6 +81,17 @@ class Origin:
         """Whether the source grows, and takes replies and dead letters. Determined once, before the
         log is opened: closing another handle to its file would release SQLite's locks on it."""
         return self.path is None or is_log(self.path)
+
+    def check_there(self) -> None:
+        """Raise TargetError if the file or the log is not there."""
+        if self.path is not None and not self.path.exists():
+            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
+
+    def check_log(self, otherwise: str, option: str) -> None:
+        """Raise TargetError if nothing is there, typer.BadParameter if it is a file of edges."""
+        if not self.is_log:
+            self.check_there()
+            raise typer.BadParameter(otherwise, param_hint=option)
 
     @property
     def has_records(self) -> bool:
@@ -104,8 +115,7 @@ class Origin:
             return self._open_kafka(opened)
         from ..sources import SqliteLog
 
-        if not self.path.exists():
-            raise TargetError(f"{self.path}: no such file: name an edge file or an embedded log")
+        self.check_there()
         if self.is_log:
             if self.topics:
                 return open_log(self.path, self.topics, opened)

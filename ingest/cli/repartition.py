@@ -14,8 +14,8 @@ import typer
 
 from ..sources.files.left_out import LeftOut
 from ..types import QUERIES, UPDATES
-from ._console import JsonOption, Screen, failing_in_one_line, report
-from ._file_options import FileOptions
+from ._console import JsonOption, Screen, failing_in_one_line, report, telling_outages
+from ._file_options import DEBEZIUM, FileOptions
 from ._ingest_report import noting
 from ._options import (
     Follow,
@@ -126,7 +126,7 @@ def repartition(
     lpma repartition own.csv updates --to log --partitions 4 -c progress"""
     from ..cluster.repartition import Repartition
 
-    with Screen() as screen, ExitStack() as opened:
+    with telling_outages(), Screen() as screen, ExitStack() as opened:
         kafka = kafka_settings(reading.kafka_config, None)
         stream, settings = _source(source, from_topic, sharded, reading, kafka, opened)
         left_out = LeftOut()
@@ -192,12 +192,20 @@ def _source(
     if source.startswith(KAFKA) or is_log(Path(source)):
         if (said := reading.said(of_fields=False)) is not None:
             raise typer.BadParameter(f"a log has no {said}", param_hint="SOURCE")
+        if reading.format == DEBEZIUM:
+            raise typer.BadParameter(
+                "changes of a table are repartitioned from Python, by ingest.Repartition(…, "
+                "records=ingest.Debezium(…))",
+                param_hint="--format debezium",
+            )
         stream = _log(source, from_topic or [UPDATES], kafka, opened)
         registry = schema_registry(reading.schema_registry, reading.registry_config)
         settings = given({"schema_registry": registry})
         return stream, {
             "names": False, "records": "msgpack", **reading.of_records(), **settings
         }  # fmt: skip
+    if not Path(source).exists():
+        raise TargetError(f"{source}: no such file: name an edge file, an embedded log or a Kafka")
     if from_topic is not None:
         raise typer.BadParameter("a file has no topics", param_hint="--from-topic")
     if reading.schema_registry is not None or reading.registry_config is not None:

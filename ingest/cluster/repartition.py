@@ -242,6 +242,7 @@ class Repartition(Closing):
             self._progress.pending = pending
             self._save()  # 2
             self._write(polled, pending)
+            self._reader.fields.changes.tell()
         if self._interval_s is not None and time.monotonic() - self._marked >= self._interval_s:
             self._mark()  # 5
         return bool(polled)

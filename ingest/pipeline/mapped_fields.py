@@ -37,6 +37,7 @@ from ..types import Polled, Rejected, Values
 from .topics.base import TopicReader
 from .topics.rows import RowTopic
 from .topics.tables import TableTopic
+from .unread_changes import UnreadChanges
 
 JUDGED = 1000  # records without a field, before it is told
 PATIENCE_S = 30.0  # since the first of fewer
@@ -62,9 +63,11 @@ class Absent(NamedTuple):
 
 
 class MappedFields:
-    """Which fields of the mappings no record had so far, since this start."""
+    """Which fields of the mappings no record had so far, since this start. changes: events of
+    Debezium that are read as plain rows."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.changes = UnreadChanges()
         self.counts: Counter[str] = Counter()  # records without it, by "topic: field", once told
         self._clock = clock  # seconds
         self._missing: dict[str, dict[str, str]] = {}  # by topic: field → role
@@ -79,6 +82,8 @@ class MappedFields:
         if not isinstance(reader, RowTopic | TableTopic):
             return
         topic = polled.partition.topic
+        if isinstance(reader, RowTopic):
+            self.changes.look(reader, topic, polled.value, stamp)
         missing = self._missing.get(topic)
         if missing is None:
             missing = self._missing[topic] = _optional(reader)

@@ -218,8 +218,13 @@ class FirstRecords:
     def good(self) -> None:
         """Note a record that was decoded."""
         self._good = True
-        if self._begun or self.fields is None or self.fields.absent(1) is None:
+        fields = self.fields
+        if self._begun or fields is None or (fields.absent(1) is None and not str(fields.changes)):
             self._outputs.held = False
+
+    @property
+    def _changes(self) -> str:
+        return "" if self.fields is None else str(self.fields.changes)
 
     def release(self) -> None:
         """Whoever asks for what is held takes it."""
@@ -239,15 +244,28 @@ class FirstRecords:
             count = "record is" if self._bad == 1 else f"{self._bad:,} records are"
             reason = self._outputs.kept[0].reason
             self.failed = True
+            if said := self._changes:
+                raise AllRecordsBad(f"{said}. Nothing was kept", absent=said)
             raise AllRecordsBad(
                 f"the first {count} bad ({reason}): read them as they were written, or leave "
                 "stop_if_first_bad out to go on after them. Nothing was kept"
             )
 
+    def tell(self) -> None:
+        """Say of a stream that goes on what another would stop for."""
+        if self.fields is not None and not self.on_trial:
+            self.fields.changes.tell()
+
     def begin(self, ends: bool) -> None:
         """A batch is about to be applied. ends: whether the source ends with it. Raises
-        AllRecordsBad if it is the first, and no record has a field that is named."""
+        AllRecordsBad if it is the first, and no record has a field that is named, or records are
+        change events that are read as plain rows."""
         absent = None
+        if not self._begun and (said := self._changes):
+            self.failed = True
+            raise AllRecordsBad(
+                f"{said}. Leave stop_if_first_bad out to go on. Nothing was kept", absent=said
+            )
         if not self._begun and self.fields is not None:
             absent = self.fields.absent(1 if ends else self.limit)
         if absent is None:

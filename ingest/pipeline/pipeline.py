@@ -446,6 +446,7 @@ class Pipeline:
             self._answer_requests()
             self.outputs.events.flush()
             self.decoder.reader.fields.tell()
+            self._first.tell()
             due = checkpoints is not None and checkpoints.is_due(self._stream.state)
             if checkpoints is not None and due and not self._first.on_trial:
                 self._begin_checkpoint(checkpoints)  # 8; 9 happens alongside the stream

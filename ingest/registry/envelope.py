@@ -28,15 +28,17 @@ import numpy as np
 
 from ..errors import RecordError
 from ..fields import Fields
+from ..formats.debezium.recognition import is_change_event
 from ..formats.mapped import MAX_MAPPED_BYTES
 from ..formats.row_reader import PlainRows
 from ..types import Array, Polled, Values
-from .avro import AvroReader, SchemaError, parse
+from .avro import AvroReader, SchemaError, Type, parse
 from .client import Schema
 from .schemas import Schemas
 
 HEADER_BYTES = 5
 _MAX_BYTES = HEADER_BYTES + MAX_MAPPED_BYTES
+_OF_CHANGES = ("op", "source", "after", "__op", "__deleted")  # fields of change events
 _FIRST_OF_MSGPACK = 0x80  # no JSON begins so
 
 
@@ -108,6 +110,15 @@ class Envelope:
         unwrapping = self.unwrapping(id, stamp)
         return unwrapping.one(value), unwrapping.fields
 
+    def is_of_changes(self, value: bytes, stamp: int) -> bool:
+        """Whether a record in the envelope looks like a change event of Debezium: by its schema, as
+        only the fields that are mapped are read. Raises RecordError."""
+        unwrapping = self.unwrapping(id_of(value) or 0, stamp)
+        if unwrapping.schema is None:
+            return is_change_event(unwrapping.one(value))
+        has = {name: any(True for _ in unwrapping.schema.at([name])) for name in _OF_CHANGES}
+        return (has["op"] and has["source"] and has["after"]) or has["__op"] or has["__deleted"]
+
     def unwrapping(self, id: int, stamp: int) -> Unwrapping:
         """How records with this schema are unwrapped. Raises RecordError if they are not."""
         if self._schemas is None:
@@ -152,17 +163,18 @@ class Envelope:
         names = {name for name in fields.by_role().values() if name is not None}
         if isinstance(fields.time, str) and any(t.is_time for t in of.at(fields.time.split("."))):
             fields = msgspec.structs.replace(fields, time_unit="ms")
-        return Unwrapping(id, fields, AvroReader(of, names), program_of(of, fields))
+        return Unwrapping(id, fields, AvroReader(of, names), program_of(of, fields), of)
 
 
 class Unwrapping:
     """Of records of one topic that have the same schema. fields: the mapping that reads them then.
-    avro: None: they are JSON. program: see `avro_rows.py`."""
+    avro: None: they are JSON. program: see `avro_rows.py`. schema: of rows in Avro."""
 
     def __init__(
-        self, id: int, fields: Fields, avro: AvroReader | None, program: Array | None = None
-    ) -> None:
-        self.fields = fields
+        self, id: int, fields: Fields, avro: AvroReader | None, program: Array | None = None,
+        schema: Type | None = None,
+    ) -> None:  # fmt: skip
+        self.fields, self.schema = fields, schema
         self._id = id
         self._avro = avro
         self._program = program

@@ -52,6 +52,7 @@ from .client import Schema, SchemaRegistry, UnknownSchema
 DIRECTORY = "schemas"  # in that of the checkpoints
 ASK_AGAIN_MS = 30_000  # for a schema that was not there
 MOST_UNKNOWN = 100  # schemas that were not there, each of which is remembered
+SERVICE = "the schema registry"  # as messages of an outage call it
 _OTHERS = "others"
 _NAME = re.compile(rf"(\d{{1,10}}|{_OTHERS})\.(from|none-until)-(\d{{1,19}})\.json")
 _NOT_ASKED = f"not asked for, since the registry had none of {MOST_UNKNOWN} schemas just before"
@@ -74,7 +75,7 @@ class Schemas:
         self._others = -1  # until which stamp there is none that is not known
         self._damaged: dict[int, int] = {}  # schemas to be asked for again: from which stamp
         self._fetch: _Fetch | None = None
-        self._trouble = None if registry is None else Trouble(Outage(registry.url, signs=False))
+        self._trouble = None if registry is None else Trouble(Outage(registry.url, service=SERVICE))
         self._load()
 
     def of(self, id: int, stamp: int) -> Schema:
@@ -139,7 +140,10 @@ class Schemas:
         if isinstance(fetch.error, AwayError):
             lasted = trouble.fails(str(fetch.error), registry.patience)
             if lasted is not None:
-                raise AwayError(f"no schema {fetch.id} for {lasted:.0f} s: {fetch.error}")
+                raise AwayError(
+                    f"no schema {fetch.id} for {lasted:.0f} s: {SERVICE}: {fetch.error}. Nothing "
+                    "is lost: start the same again when it answers"
+                )
             return True  # the next one rests first
         if fetch.error is not None and not isinstance(fetch.error, UnknownSchema):
             raise fetch.error

@@ -201,7 +201,7 @@ def test_in_an_undirected_graph_rows_may_share_an_edge_whatever_their_key(
             assert pipeline.graph.num_edges == 0
             reasons = [letter.reason for letter in pipeline.outputs.kept]
     assert reasons
-    assert all("the graph is undirected" in why and "--on-repeat" in why for why in reasons)
+    assert all("the graph is undirected" in why and "on_repeat" in why for why in reasons)
 
 
 # Tables that are told in parts, and beside others ---------------------------------------------

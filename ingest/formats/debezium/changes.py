@@ -46,6 +46,7 @@ from ..records import decode_update
 from ..times import in_ms
 from .values import (
     NO_TYPES,
+    UNNAMED,
     ColumnType,
     Types,
     exact_weight_of,
@@ -147,6 +148,11 @@ class Unknown(RecordError):
     """It is not known which edge a row was."""
 
 
+_REMEDIES = {  # what helps where a part of a record is no object
+    "key": "; have key.converter write JSON or Avro, and leave out a transform that makes one "
+    "value of the key, such as ExtractField$Key",
+}
+
 # Bytes ---------------------------------------------------------------------------------------
 
 _ANYTHING = msgspec.json.Decoder(Any)
@@ -157,14 +163,20 @@ _TEXT = msgspec.json.Decoder(str)
 def parts_of(data: bytes, what: str = "record") -> dict[str, bytes]:
     """The fields of an object of JSON, as bytes. Raises RecordError."""
     if len(data) > MAX_MAPPED_BYTES:
-        raise RecordError(f"{len(data)} bytes: at most {MAX_MAPPED_BYTES} here", "oversized")
+        raise RecordError(
+            f"the {what} has {len(data):,} bytes: at most {MAX_MAPPED_BYTES:,} here, in which an "
+            "update has its row twice: leave large columns out with Debezium's column.exclude.list",
+            "oversized",
+        )
     JSON.check_depth(data)
     try:
         return {name: bytes(raw) for name, raw in _OBJECT.decode(data).items()}
     except msgspec.ValidationError as error:
-        raise RecordError(f"a change event's {what} is an object: {error}", "malformed") from None
+        said = f"a change event's {what} is an object: {error}{_REMEDIES.get(what, '')}"
+        raise RecordError(said, "malformed") from None
     except REFUSED as error:
-        raise RecordError(f"the {what} is no JSON: {error}", "malformed") from None
+        said = f"the {what} is no JSON: {error}{_REMEDIES.get(what, '')}"
+        raise RecordError(said, "malformed") from None
 
 
 @lru_cache(1024)
@@ -450,8 +462,15 @@ class ChangeReader:
 
     def truncation(self, event: Event) -> Record:
         """Every edge goes, if all are of this table. Raises RecordError."""
+        if self.table.are_vertices:
+            raise RecordError(
+                "the table was truncated, and its rows are vertices, which are not known by their "
+                "table: they stay, with their edges. Start anew, from a snapshot; Debezium leaves "
+                "such records out with skipped.operations=t",
+                "unserved",
+            )
         self.check_order()
-        if not self.is_alone or self.table.are_vertices or self.is_of_another_table(event):
+        if not self.is_alone or self.is_of_another_table(event):
             raise RecordError(
                 "the table was truncated, and which edges of the graph came from it cannot be "
                 "known: where a graph is read from the topic of one table alone, all of them go. "
@@ -481,11 +500,12 @@ class ChangeReader:
         """Raise RecordError if rows may share their ends, and nobody said what that means."""
         if self.table.on_repeat is not None:
             return
+        self._check_columns(event)
         what = "a vertex" if self.table.are_vertices else "ends"
         advice = (
             "map the columns of the key" if self.table.are_vertices else "say what that means: "
-            "--on-repeat last (the edge is as the last change left it) or sum (its weight is the "
-            "sum over the rows); without such rows last is right"
+            "on_repeat='last' (the edge is as the last change left it) or on_repeat='sum' (its "
+            "weight is the sum over the rows); without such rows the first is right"
         )  # fmt: skip
         if event.key is None:
             raise RecordError(
@@ -503,6 +523,21 @@ class ChangeReader:
         """Whether rows that differ in these columns may be the same edge: in an undirected graph
         (u, v) and (v, u) are."""
         return not self._one_way or not key <= self.ends
+
+    def _check_columns(self, event: Event) -> None:
+        """Raise RecordError if a column that is mapped is not in the row that is there."""
+        row, what, names = event.after, "the row", self._ends_in_order
+        if row is None:
+            row, what = self._logged_before(event), "the row before"
+        else:
+            others = (None if self.table.are_vertices else self.weight,
+                      None if self.event_unit else self.time)  # fmt: skip
+            names = names + [str(name) for name in others if name is not None]
+        if row is None or event.connector == "mongodb":  # whose fields may be absent
+            return
+        for name in names:
+            if row.get(name) is UNSET:
+                raise RecordError(_no_such_column(name, row, what))
 
     def edge(self, row: Row, event: Event) -> Edge | None:
         """The edge that a row is; None if an end is NULL. Raises RecordError."""
@@ -526,7 +561,8 @@ class ChangeReader:
             if event.remembered is None:
                 raise
             return event.remembered[place]
-        return _said(name, read, value, row.types.get(name))
+        untyped = None if row.types is NO_TYPES else UNNAMED
+        return _said(name, read, value, row.types.get(name, untyped))
 
     def _column(self, row: Row, name: str, event: Event) -> Any:
         """A column of `after`. One that is not in the log is looked up in the key, and in `before`.
@@ -568,10 +604,21 @@ class ChangeReader:
                     found.append(_said(end, vertex_of, value, row.types.get(end)))
                     break
             else:
+                before = self._logged_before(event)
+                if before is not None and before.get(end) is UNSET:
+                    raise Unknown(_no_such_column(end, before, "the row before"))
                 raise Unknown(
                     f"{end}: the record does not say which edge the row was: {self._hint(event)}"
                 )
         return None if None in found else Edge(*found, *[None] * (2 - len(found)))
+
+    def _logged_before(self, event: Event) -> Row | None:
+        """The row before, if more of it is there than its key."""
+        before, key = event.before, event.key
+        if before is None or self._is_key_alone(event, before):
+            return None
+        of_key = set() if key is None else key.columns().keys()
+        return before if before.columns().keys() - of_key else None
 
     @property
     def _ends_in_order(self) -> list[str]:
@@ -595,13 +642,13 @@ class ChangeReader:
         if event.is_flat:
             return (
                 "flattened records have no row before the change: leave out the transform "
-                "ExtractNewRecordState, or say --on-repeat sum, which remembers the rows"
+                "ExtractNewRecordState, or say on_repeat='sum', which remembers the rows"
             )
         known = _HINTS.get(event.connector)
         if event.op == "x":
-            return "--on-tombstone delete needs both ends in the key, or --on-repeat sum"
+            return "on_tombstone='delete' needs both ends in the key, or on_repeat='sum'"
         setting = "have the database log whole rows" if known is None else f"set {known}"
-        return f"{setting}, or say --on-repeat sum, which remembers the rows by their key"
+        return f"{setting}, or say on_repeat='sum', which remembers the rows by their key"
 
     def time_ms(self, event: Event) -> Any:
         """The time of the event, or of the row, in ms; None: it has none. Raises RecordError."""
@@ -628,11 +675,15 @@ _WITHOUT_AFTER = {
 }
 
 
-def _no_such_column(name: str, row: Row) -> str:
+def _no_such_column(name: str, row: Row, what: str = "the row") -> str:
     columns = [each[:40] for each in row.columns() if not each.startswith("__")]
     listed = ", ".join(columns[:MOST_COLUMNS]) or "none"
     more = ", …" if len(columns) > MOST_COLUMNS else ""
-    return f"{name}: the row has no such column: it has {listed}{more}"
+    said = f"{name}: {what} has no such column: it has {listed}{more}"
+    part, _, column = name.partition(".")
+    if part in ("before", "after") and row.get(column) is not UNSET:
+        said += f": name the column itself, {column}"
+    return said
 
 
 def key_text(columns: Iterable[tuple[str, bytes]]) -> str:

@@ -12,6 +12,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -49,7 +50,8 @@ class ColumnType(NamedTuple):
 
 
 Types = Mapping[str, ColumnType]
-NO_TYPES: Types = {}
+NO_TYPES: Types = {}  # of a row without its schema
+UNNAMED = ColumnType("")  # of a column whose schema has no name for its type
 
 
 # Schemas -------------------------------------------------------------------------------------
@@ -134,6 +136,12 @@ def _number(text: Any) -> Decimal:
     return found
 
 
+def _is_base64(text: str) -> bool:
+    with suppress(binascii.Error, ValueError):
+        return bool(base64.b64decode(text, validate=True))
+    return False
+
+
 def vertex_of(value: Any, type: ColumnType | None = None) -> Any:
     """The vertex that a value names; None of null. Raises RecordError."""
     found = _decimal(value, type)
@@ -145,7 +153,8 @@ def vertex_of(value: Any, type: ColumnType | None = None) -> Any:
 
 
 def weight_of(value: Any, type: ColumnType | None = None) -> Any:
-    """The weight that a value is, a number or its text; None of null. Raises RecordError."""
+    """The weight that a value is, a number or its text; None of null. type: None: there is no
+    schema. Raises RecordError."""
     found = _weight(value, type)
     return float(found) if isinstance(found, Decimal) else found
 
@@ -184,9 +193,11 @@ def _weight(value: Any, type: ColumnType | None) -> Any:
     if isinstance(found, str):
         try:
             found = _number(found)
-        except RecordError:
+        except RecordError as error:
+            if type is not None or _PLAIN.fullmatch(found) or not _is_base64(found):
+                raise
             raise RecordError(
-                f"{found!r} is no number: without their schema decimals in base64 cannot be read: "
+                f"{error}: without their schema decimals in base64 cannot be read: "
                 "decimal.handling.mode=double or string, or schemas.enable=true for values"
             ) from None
     return found

@@ -6,8 +6,8 @@ kafka-python's own log lines about connections, dozens a minute while a broker i
 signs of the same trouble instead of being printed. They also show what no caller notices: that one
 broker of several stays away.
 
-    event := "outage"        bootstrap, error, and patience_s, if a caller waits for an answer
-           | "outage over"   bootstrap, seconds
+    event := "outage"        service, bootstrap, error, and patience_s, if a caller waits
+           | "outage over"   service, bootstrap, seconds
 
 An outage begins with the first failure, or after `SIGNS_S` of signs; it is over when there was
 neither for `CALM_S`. A caller that fails while others are answered, since it needs more of the
@@ -52,17 +52,18 @@ _SIGNS: Mapping[str, str] = {
     "kafka.producer.transaction_manager": "Fatal Error handling|Bumping producer epoch",
 }
 
+KAFKA = "Kafka"
 _outages: weakref.WeakSet[Outage] = weakref.WeakSet()
 _outages_lock = threading.Lock()
 
 
 class Outage:
     """What is known of one cluster's trouble. reached: False if nothing is to be logged before an
-    answer came. signs: whether kafka-python's lines are about it, as they are not about a schema
-    registry. May be used from any thread."""
+    answer came. service: what is away, as messages call it; kafka-python's lines are signs of Kafka
+    alone. May be used from any thread."""
 
-    def __init__(self, bootstrap: str, *, reached: bool = True, signs: bool = True) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, bootstrap: str, *, reached: bool = True, service: str = KAFKA) -> None:
+        self._bootstrap, self._service = bootstrap, service
         self._reached = reached
         self._lock = threading.RLock()  # a handler of these events may log something itself
         self._since: float | None = None  # of the outage that was logged; None: there is none
@@ -70,7 +71,7 @@ class Outage:
         self._sign = ""
         self._answered: float | None = None  # first since the latest failure or sign
         self._failing: set[object] = set()  # callers that said who they are
-        if signs:
+        if service == KAFKA:
             with _outages_lock:
                 _outages.add(self)
 
@@ -85,8 +86,8 @@ class Outage:
             began = self._note()
             if self._since is None and self._reached:
                 self._since = began if since is None else min(began, since)
-                log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=error,
-                          patience_s=patience)  # fmt: skip
+                log_event("outage", logging.WARNING, service=self._service, error=error,
+                          bootstrap=self._bootstrap, patience_s=patience)  # fmt: skip
 
     def sign(self, text: str) -> None:
         """kafka-python had trouble with a connection."""
@@ -118,7 +119,8 @@ class Outage:
                     self._log_over(self._answered)
             elif not calm and self._latest - self._first > SIGNS_S:
                 self._since = self._first
-                log_event("outage", logging.WARNING, bootstrap=self._bootstrap, error=self._sign)
+                log_event("outage", logging.WARNING, service=self._service, error=self._sign,
+                          bootstrap=self._bootstrap)  # fmt: skip
 
     def end(self, caller: object = None) -> None:
         """There are no more callers; this one says no more."""
@@ -130,7 +132,8 @@ class Outage:
     def _log_over(self, when: float) -> None:
         assert self._since is not None
         seconds = round(when - self._since, 1)
-        log_event("outage over", logging.WARNING, bootstrap=self._bootstrap, seconds=seconds)
+        log_event("outage over", logging.WARNING, service=self._service, seconds=seconds,
+                  bootstrap=self._bootstrap)  # fmt: skip
         self._since = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 import ingest
 from ingest.cli import app
+from ingest.cli._console import in_options, telling_outages
+from ingest.events import log_event
 from tests.support.command_line import run
 
 
@@ -178,3 +181,52 @@ def test_files_in_python(pay: Path) -> None:
         ingest.read_csv(pay, wieght="amount")
     with pytest.raises(ingest.SourceError, match=r"^nofile.csv: no such file$"):
         ingest.read_csv("nofile.csv")
+
+
+@pytest.mark.parametrize(
+    ("advised", "expected"),
+    [
+        ("as Fields(…, time_unit='us'), or", "as --time-unit us, or"),
+        ("on_repeat='last' (…) or on_repeat='sum'", "--on-repeat last (…) or --on-repeat sum"),
+        ("Debezium(…, on_tombstone=\"delete\")", "--on-tombstone delete"),
+        ("read them with records=Debezium(Fields(…)), and", "add --format debezium, and"),
+        ("time_unit is 'us'", "time_unit is 'us'"),
+    ],
+)
+def test_settings_are_options_there(advised: str, expected: str) -> None:
+    assert in_options(advised) == expected
+
+
+@pytest.mark.parametrize("service", ["Kafka", "the schema registry"])
+def test_an_outage_names_what_is_away(service: str, capsys: pytest.CaptureFixture[str]) -> None:
+    where: dict[str, Any] = {"service": service, "bootstrap": "http://host:1"}
+    with telling_outages():
+        log_event("outage", logging.WARNING, **where, error="refused", patience_s=60.0)
+        log_event("outage over", logging.WARNING, **where, seconds=2.5)
+    begun, over = capsys.readouterr().err.splitlines()
+    assert begun == f"lpma: {service} at http://host:1 fails, tried again for 60 s: refused"
+    assert over == f"lpma: {service} at http://host:1 is back, after 2.5 s"
+
+
+def test_times_in_another_unit_are_told_in_options(tmp_path: Path) -> None:
+    with ingest.SqliteLog(tmp_path / "s.log", ["t"]) as log:
+        log.produce("t", b'{"src": 1, "dst": 2, "at": 1700000000000000}')
+    read = ["--topic", "t", "--source", "src", "--target", "dst", "--time", "at"]
+    said = run("ingest", tmp_path / "s.log", "-c", tmp_path / "state", *read).stderr
+    assert "as in --time-unit us, with a new checkpoint" in said
+    assert "Fields(" not in said
+
+
+def test_change_events_as_plain_rows_are_told_in_options(tmp_path: Path) -> None:
+    event = {"op": "c", "before": None, "after": {"src": 1, "dst": 2}, "source": {"ts_ms": 5}}
+    with ingest.SqliteLog(tmp_path / "s.log", ["t"]) as log:
+        log.produce("t", json.dumps(event).encode(), key=b'{"src": 1, "dst": 2}')
+    asked = ["ingest", tmp_path / "s.log", "-c", tmp_path / "state", "--topic", "t"]
+    for ends in (["after.src", "after.dst"], ["src", "dst"]):
+        read = ["--source", ends[0], "--target", ends[1]]
+        said = run(*asked, *read, status=1).stderr
+        assert "look like Debezium's change events: add --format debezium" in said
+        assert "name the columns of the table: src, not after.src" in said
+    assert not (tmp_path / "state").exists()
+    said = run(*asked, "--source", "after.src", "--target", "after.dst", "--accept-bad").stderr
+    assert "add --format debezium" in said

@@ -56,6 +56,15 @@ def test_payments_are_summed_over_resumes(tmp_path: Path) -> None:
     assert (counted["resumed"], counted["operations"]) == (True, 0)
 
 
+def test_a_column_that_was_renamed(tmp_path: Path) -> None:
+    log, state = tmp_path / "log", tmp_path / "state"
+    change(log, "c", 1, "ann", "bob", 0.5)
+    document("ingest", log, "-c", state, *READ, "--on-repeat", "sum")
+    told = run("ingest", "-c", state, "--weight", "total", status=1).stderr
+    assert "a resume cannot change: leave it out, or start a new checkpoint from a new snap" in told
+    assert "ReplaceField can keep the old name" in told
+
+
 def test_a_dry_run_counts_from_the_rows_that_are_remembered(tmp_path: Path) -> None:
     log, state = tmp_path / "log", tmp_path / "state"
     change(log, "c", 1, "ann", "bob", 0.5)

@@ -334,8 +334,25 @@ def test_a_topic_that_is_misspelt(tmp_path: Path) -> None:
     with ingest.SqliteLog(log) as opened:
         assert "click" not in opened.topic_names()
     assert document("ingest", log, "--topic", "clicks", "-c", state)["edges"] == 1
-    told = run("ingest", tmp_path / "own.csv", "--topic", "clicks", "-c", state, status=2).stderr
+    (file := tmp_path / "own.csv").write_text("1,2\n")
+    told = run("ingest", file, "--topic", "clicks", "-c", state, status=2).stderr
     assert "a file has no topics" in told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--topic", "clicks"], ["--format", "debezium"], ["--schema-registry", "http://localhost:1"],
+     ["--results-topic", "r", "--track", "core"], []],
+)  # fmt: skip
+def test_a_log_that_is_not_there(tmp_path: Path, options: list[str]) -> None:
+    log, state = tmp_path / "nope.log", tmp_path / "state"
+    told = run("ingest", log, "-c", state, *options, status=1).stderr
+    assert f"{log}: no such file" in told
+    from_topic = ["--from-topic", "clicks"] if options else []
+    command = ["repartition", log, "shards", "--to", tmp_path / "out", "-c", state, *from_topic]
+    told = run(*command, status=1).stderr
+    assert "no such file" in told
+    assert not (tmp_path / "out").exists()
 
 
 def test_json_that_nests_is_recognised(tmp_path: Path) -> None:

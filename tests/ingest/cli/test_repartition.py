@@ -55,6 +55,20 @@ def test_a_file_is_written_to_a_new_log(tmp_path: Path) -> None:
         assert made.partitions_of("queries") == 4
 
 
+def test_changes_of_a_table_are_told_from_rows(tmp_path: Path) -> None:
+    """They were read as rows, with --format debezium, too."""
+    event = {"op": "c", "before": None, "after": {"src": 1, "dst": 2}, "source": {"ts_ms": 5}}
+    with SqliteLog(tmp_path / "log", ["t"]) as log:
+        log.produce("t", json.dumps(event).encode(), key=b'{"src": 1, "dst": 2}')
+    asked = ["repartition", tmp_path / "log", "updates", "--to", tmp_path / "out",
+             "--partitions", 2, "--from-topic", "t", "-c", tmp_path / "progress"]  # fmt: skip
+    said = run(*asked, "--format", "debezium", status=2).stderr
+    assert "ingest.Repartition" in said
+    assert not (tmp_path / "out").exists()
+    said = run(*asked, "--source", "after.src", "--target", "after.dst").stderr
+    assert "look like Debezium's change events" in said
+
+
 def test_a_topic_is_written_beside_the_one_that_is_read(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with SqliteLog(path) as log:

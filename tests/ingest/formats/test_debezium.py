@@ -17,12 +17,16 @@ from ingest import Debezium, Fields, PipelineError, RecordError
 from ingest.formats.debezium.changes import ChangeReader, Skipped
 from ingest.formats.debezium.rows import ChangeRows
 from ingest.formats.debezium.values import UNAVAILABLE
+from ingest.formats.mapped import MAX_MAPPED_BYTES
 from ingest.formats.row_reader import with_names
 from ingest.types import Record, Values
 from lpma import Kind
 
 FOLLOWS = Debezium(Fields("who", "whom", weight="w", time="source.ts_ms"))
 BY_ID = Debezium(Fields("who", "whom", weight="w", time="at"), on_repeat="last")
+WRONG = Debezium(Fields("woh", "whom", weight="w", time="at"))
+WRONG_LAST = Debezium(Fields("woh", "whom", weight="w", time="at"), on_repeat="last")
+VERTICES = Debezium(Fields("who", default_kind="add_vertex"))
 KEY = b'{"who": 1, "whom": 2}'
 ROW = {"id": 7, "who": 1, "whom": 2, "w": 0.5, "at": 9}
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
@@ -110,8 +114,8 @@ def test_what_an_event_does(
 @pytest.mark.parametrize(
     ("table", "value", "key", "says"),
     [
-        (FOLLOWS, event("c", None, ROW), b'{"id": 7}', "--on-repeat"),
-        (FOLLOWS, event("c", None, ROW), b"", "--on-repeat"),
+        (FOLLOWS, event("c", None, ROW), b'{"id": 7}', "on_repeat='last'"),
+        (FOLLOWS, event("c", None, ROW), b"", "on_repeat='sum'"),
         (BY_ID, event("u", None, ROW), b'{"id": 7}', "REPLICA IDENTITY FULL"),
         (BY_ID, event("d", {"id": 7}), b'{"id": 7}', "REPLICA IDENTITY FULL"),
         (BY_ID, event("d", {"id": 7, "who": 0, "whom": 0, "w": 0.0}), b'{"id": 7}', "FULL"),
@@ -131,7 +135,19 @@ def test_what_an_event_does(
         (FOLLOWS, event("x", None, ROW), KEY, "op"),
         (FOLLOWS, b"{}", KEY, "who: the row has no such column"),
         (FOLLOWS, b"Struct{id=1}", KEY, "JSON"),
-        (FOLLOWS, event("c", None, ROW), b"Struct{id=1}", "JSON"),
+        (FOLLOWS, event("c", None, ROW), b"Struct{id=1}", "the key is no JSON.*key.converter"),
+        (FOLLOWS, event("c", None, ROW), b"7", "key is an object.*key.converter.*ExtractField"),
+        (FOLLOWS, event("c", None, ROW), b'"7"', "key is an object.*key.converter.*ExtractField"),
+        (FOLLOWS, event("c", None, ROW), b"\0\1", "the key is no JSON.*key.converter"),
+        (FOLLOWS, event("c", None, {**ROW, "blob": "x" * MAX_MAPPED_BYTES}), KEY,
+         "at most 1,048,576 here.*column.exclude.list"),
+        # A name that is wrong comes before what several rows mean.
+        (WRONG, event("c", None, ROW), b'{"id": 7}', "^woh: the row has no such column: it has "),
+        (WRONG, event("d", ROW | {"id": 7}), b'{"id": 7}', "^woh: the row before has no such col"),
+        (WRONG_LAST, event("d", ROW | {"id": 7}), b'{"id": 7}', "^woh: the row before has no such"),
+        (Debezium(Fields("after.who", "whom")), event("c", None, ROW), b'{"id": 7}',
+         "^after.who: the row has no such column: .*: name the column itself, who$"),
+        (VERTICES, event("t"), b"", "rows are vertices"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said(table: Debezium, value: bytes, key: bytes, says: str) -> None:
@@ -152,10 +168,22 @@ def test_a_sum_takes_a_value_that_is_not_in_the_log_of_the_row_before(
     assert not isinstance(found, Skipped)
     with pytest.raises(RecordError, match=f"^{column}: .*REPLICA IDENTITY FULL") as raised:
         reader.table_row(found)
-    assert "on-repeat" not in str(raised.value)
+    assert "on_repeat" not in str(raised.value)
     known = found._replace(remembered=(5, 6, 7.0, 8))
     expected = (5, 2, 0.5, 9) if column == "who" else (1, 2, 7.0, 9)
     assert reader.table_row(known) == expected
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "Infinity", "1,5", "AfQ"])
+def test_text_that_is_no_base64_is_no_decimal_without_its_schema(text: str) -> None:
+    with pytest.raises(RecordError, match=r"^w: .* is no (finite )?number$"):
+        read(FOLLOWS, event("c", None, {**ROW, "w": text}), KEY)
+
+
+def test_text_beside_its_schema_is_no_decimal_without_it() -> None:
+    value = with_schema(json.loads(event("c", None, {**ROW, "w": "AfQ="})), w={"type": "string"})
+    with pytest.raises(RecordError, match=r"^w: 'AfQ=' is no number$"):
+        read(FOLLOWS, value, KEY)
 
 
 def with_schema(payload: dict[str, Any], **types: dict[str, Any]) -> bytes:

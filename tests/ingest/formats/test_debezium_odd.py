@@ -263,7 +263,8 @@ REFUSED: dict[str, tuple[Any, Told, str]] = {
     ),
     "no such column": (ENDS, changed(ends(1, 2), "c", None, {"a": 1, "b": 2}), "src"),
     "a column of the key that was renamed": (
-        ENDS, changed({"from": 1, "dst": 2}, "c", None, {"from": 1, "dst": 2}), "dst, from",
+        ENDS, changed({"from": 1, "dst": 2}, "c", None, {"from": 1, "dst": 2}),
+        "src: the row has no such column: it has from, dst",
     ),
     "a column that was dropped": (ENDS, changed(ends(1, 2), "c", None, ends(1, 2)), "w"),
     "no such column, flattened": (ENDS, Told(ends(1, 2), {"a": 1, "b": 2}), "src"),

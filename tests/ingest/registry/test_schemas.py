@@ -201,6 +201,7 @@ def test_a_registry_that_is_away_is_asked_again(
     assert "refused" in said
     (event,) = events_named(caplog, "outage")
     assert event.fields["bootstrap"] == registry.url
+    assert event.fields["service"] == "the schema registry"
     with served(registry, port=port):
         found.wait([id], 0)
     assert found.of(id, 0).text == '"int"'
@@ -215,7 +216,8 @@ def test_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now", ticks.monotonic)
     monkeypatch.setattr(clock, "sleep", ticks.sleep)
     found = schemas(registry, tmp_path, patience=30)
-    with pytest.raises(AwayError, match=r"no schema 7 for 3\d s: .*refused"):
+    why = r"no schema 7 for 3\d s: the schema registry: .*refused\S*\. Nothing is lost: start "
+    with pytest.raises(AwayError, match=why):
         found.wait([7], 0)
 
 
