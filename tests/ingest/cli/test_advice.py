@@ -188,7 +188,7 @@ def test_files_in_python(pay: Path) -> None:
     [
         ("as Fields(…, time_unit='us'), or", "as --time-unit us, or"),
         ("on_repeat='last' (…) or on_repeat='sum'", "--on-repeat last (…) or --on-repeat sum"),
-        ("Debezium(…, on_tombstone=\"delete\")", "--on-tombstone delete"),
+        ('Debezium(…, on_tombstone="delete")', "--on-tombstone delete"),
         ("read them with records=Debezium(Fields(…)), and", "add --format debezium, and"),
         ("time_unit is 'us'", "time_unit is 'us'"),
     ],
