@@ -43,7 +43,6 @@ from lpma.host import sync_data
 from ..errors import (
     AwayError,
     LockedError,
-    OffsetError,
     PipelineError,
     RecordError,
     SourceError,
@@ -134,7 +133,7 @@ class _Topic(Destination):
         self._before_retry = before_retry
         self._max_bytes = form.max_bytes  # of a record, unless the topic has refused one
         self._own: LogWriter | None = None
-        self._end: dict[Partition, int] = {}  # of an embedded log's topic, once it is known
+        self._end: int | None = None  # of an embedded log's topic, once it is known
         self.visible = _visible(log)
         if isinstance(log, LogWriter):
             log.create_topic(topic, 1)
@@ -160,7 +159,7 @@ class _Topic(Destination):
             return None
         with _reader_of(self._log, self._place.topic) as reader:
             if isinstance(self._log, SqliteLog):
-                self._end = reader.end_offsets()
+                self._end = reader.end_offsets()[self._place]
             return newest_in(reader, self._place, decode or self._form.decode)
 
     def send(self, results: Sequence[Any]) -> None:
@@ -215,15 +214,18 @@ class _Topic(Destination):
                 self._max_bytes = len(values[largest]) // 2
 
     def _append(self, log: SqliteLog, values: Sequence[bytes]) -> None:
-        """Raises LockedError, and writes nothing, if another one has written there."""
-        try:
-            written = log.produce_parts({self._place: values}, at=self._end)
-        except OffsetError:
-            raise LockedError(
-                f"{log.path}: another pipeline writes its {self._form.what} to the topic "
-                f"{self._place.topic!r}: stop it, or name another topic"
-            ) from None
-        self._end = {self._place: written[self._place].stop}
+        """Raises LockedError if another one has written there: before anything is written, unless
+        both write at this moment."""
+        end = log.end_of(self._place.topic)
+        if self._end in (None, end):
+            written = log.produce_parts({self._place: values})[self._place]
+            self._end = written.stop
+            if written.start == end:
+                return
+        raise LockedError(
+            f"{log.path}: another pipeline writes its {self._form.what} to the topic "
+            f"{self._place.topic!r}: stop it, or name another topic"
+        )
 
     def _cut(self, results: Sequence[Any]) -> Iterator[Any]:
         for _, of_version in groupby(results, attrgetter("version")):

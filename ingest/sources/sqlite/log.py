@@ -175,6 +175,13 @@ class SqliteLog(Closing, Log, LogWriter):
             return {name for (name,) in self._file.all("SELECT name FROM topics")}
         return set()
 
+    def end_of(self, topic: str, partition: int = 0) -> int:
+        """The offset of the next record of a topic, read or not. Raises SourceError if there is no
+        such partition."""
+        with self._file.transaction("BEGIN") as run:
+            _, _, end = bounds_of(run, topic, partition)
+            return end
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records; does nothing if there is none."""
         with self._file.transaction() as run:
@@ -213,11 +220,9 @@ class SqliteLog(Closing, Log, LogWriter):
         self,
         parts: Mapping[Partition, Sequence[bytes | None]],
         keys: Mapping[Partition, Sequence[bytes | None]] | None = None,
-        at: Mapping[Partition, int] | None = None,
     ) -> dict[Partition, range]:
         """As `produce_many`, to several partitions in one transaction: a reader sees all of it or
-        nothing. It is read in the order of `parts`. at: the offsets at which some of them end, as
-        far as the caller knows; raises OffsetError if another one has written there since."""
+        nothing. It is read in the order of `parts`."""
         keyed = bool(keys)
         for partition, values in parts.items():
             for value in values:
@@ -238,11 +243,6 @@ class SqliteLog(Closing, Log, LogWriter):
             marks = "?, ?, ?, ?, ?" if keyed else "?, ?, ?, ?"
             for partition, values in parts.items():
                 key, _, start = bounds_of(run, *partition)
-                if at is not None and at.get(partition, start) != start:
-                    raise OffsetError(
-                        f"{partition.topic}/{partition.number}: ends at {start:,}, not at "
-                        f"{at[partition]:,}: another one has written there"
-                    )
                 offsets = range(start, start + len(values))
                 own = (keys or {}).get(partition) or [None] * len(values)
                 rows = (

@@ -22,11 +22,10 @@ class Torn(SqliteLog):
         self,
         parts: Mapping[Partition, Sequence[bytes | None]],
         keys: Mapping[Partition, Sequence[bytes | None]] | None = None,
-        at: Mapping[Partition, int] | None = None,
     ) -> dict[Partition, range]:
         done: dict[Partition, range] = {}
         for partition, values in parts.items():
-            done |= super().produce_parts({partition: values}, keys, at)
+            done |= super().produce_parts({partition: values}, keys)
         return done
 
 
