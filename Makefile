@@ -113,7 +113,8 @@ $(BIN)/python:
 $(VENV)/.installed-core: pyproject.toml | $(BIN)/python
 	@echo "installing lpma-graph and what it needs (NumPy, SciPy, Numba, PyArrow, Matplotlib) into"
 	@echo "$(VENV): 200 MB to download, 700 MB on disk"
-	@$(INSTALL) --editable . | $(TELL)
+	@# Python compiles the files that it imports, a tenth of all: pip would take 8 s for the rest.
+	@$(INSTALL) --no-compile --editable . | $(TELL)
 	@echo "installed: the command is $(BIN)/lpma"
 	@touch $@
 
