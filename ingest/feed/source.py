@@ -52,7 +52,6 @@ AGAIN = (
     "start again from a newer snapshot of the graph that the feed is of, with a new checkpoint: "
     "lpma replica FEED --from SNAPSHOT -c NEW"
 )
-_MOST = (1 << 64) - 1
 _KINDS = np.array(
     [Kind.SET, Kind.DELETE, Kind.ADD_VERTEX, Kind.REMOVE_VERTEX, Kind.SET], np.uint8
 )  # by Change
@@ -281,7 +280,7 @@ class Moved:
         if before is None or not part.is_last:
             return
         edges, digest = map(sum, zip(*self._by_part.values(), strict=True))
-        if (before.edges + edges, (before.digest + digest) & _MOST) != (part.edges, part.digest):
+        if (before.edges + edges, (before.digest + digest) % 2**64) != (part.edges, part.digest):
             raise SourceError(
                 f"version {part.version:,}: its changes do not lead to the edges that it is said "
                 f"to have: was a record altered? {AGAIN}"

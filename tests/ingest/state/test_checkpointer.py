@@ -149,26 +149,27 @@ def test_a_full_disk_is_told_with_what_is_needed_and_what_can_be_freed(
     path = tmp_path / "c"
     pipeline = Pipeline(log, SavedModel(predecessors=True), path, **OPTIONS)
     content = SavedModel.image(pipeline.graph).content  # type: ignore[arg-type]
-    monkeypatch.setattr(checkpoint, "sync", no_room)
-    with pytest.raises(CheckpointError) as raised:
-        pipeline.checkpoint_now()
-    pipeline.close(checkpoint=False)
-    needs = f"No space left on device): it needs {size_of(len(content))}, and "
-    assert needs in str(raised.value)
-    assert " are free; free the disk and resume" in str(raised.value), "one alone is needed"
+    said = refused_for_room(pipeline, monkeypatch)
+    assert f"No space left on device): it needs {size_of(len(content))}, and " in said
+    assert " are free; free the disk and resume" in said, "one alone is needed"
     monkeypatch.undo()
     pipeline = Pipeline.resume(path, log, load=SavedModel.load, **OPTIONS)
     pipeline.checkpoint_now()
     assert numbers(path) == [0, 1]
     size = sum(file.stat().st_size for file in (path / "checkpoint-0000000000").iterdir())
+    said = refused_for_room(pipeline, monkeypatch)
+    assert f"`lpma checkpoint prune {path}` frees {size_of(size)} of older checkpoints" in said
+    assert numbers(path) == [0, 1]
+    assert not list(path.glob(".tmp-*"))
+
+
+def refused_for_room(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is said of a checkpoint for which there is no room, of a pipeline that then ends."""
     monkeypatch.setattr(checkpoint, "sync", no_room)
     with pytest.raises(CheckpointError) as raised:
         pipeline.checkpoint_now()
     pipeline.close(checkpoint=False)
-    prune = f"`lpma checkpoint prune {path}` frees {size_of(size)} of older checkpoints"
-    assert prune in str(raised.value)
-    assert numbers(path) == [0, 1]
-    assert not list(path.glob(".tmp-*"))
+    return str(raised.value)
 
 
 def no_room(file: int) -> None:
